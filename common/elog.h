@@ -1,0 +1,101 @@
+/*
+ * elog - reads the log of an engine run (llama.cpp and its forks) for what it proves.
+ *
+ * A versioned table of line patterns; old and new prefixes ("llm_load_tensors:",
+ * "0.00.123.456 I load_tensors:"), ANSI colour, backspaces of spinners and CRLF are
+ * understood.  With --fit on the engine prints a first, dry set of lines with 0.00 MiB:
+ * only the last complete pass counts.  A missing line is unknown, never a pass.
+ * Pure function over bytes: no state, any thread, any input.
+ */
+#ifndef COMMON_ELOG_H
+#define COMMON_ELOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/lane.h"
+#include "common/suite.h"
+
+#define ELOG_VERSION 1        /* of the pattern table; stands in the report */
+#define ELOG_MAX_BUFFERS 16
+#define ELOG_MAX_PLACES 24
+#define ELOG_TYPE 24
+
+struct elog_buffer {
+	char device[32];      /* "CPU", "CUDA0", "Vulkan0" */
+	double mib;
+};
+/* How many nodes of one op sat on one backend in the real graphs. */
+struct elog_place {
+	char op[16];          /* as printed, at most 10 letters: "FLASH_ATTN" */
+	char backend[16];     /* at most 5 letters for some builds: "Vulka" */
+	uint32_t nodes;
+};
+enum elog_fa { ELOG_FA_UNKNOWN, ELOG_FA_ENABLED, ELOG_FA_DISABLED, ELOG_FA_AUTO };
+
+struct elog {
+	/* allocation, of the last complete pass */
+	char k_type[ELOG_TYPE], v_type[ELOG_TYPE];  /* "" unknown */
+	struct elog_buffer kv[ELOG_MAX_BUFFERS];    /* KV buffers; empty: unknown */
+	int kv_count;
+	int offloaded, layers;                       /* -1 unknown */
+	char device[96];                             /* "using device CUDA0 (NVIDIA H200)" */
+	char architecture[32];
+	enum elog_fa flash_attention;
+	/* generation */
+	int prompt_tokens;                           /* -1 unknown */
+	int tokens;        /* generated: runs of the last eval time line plus the first
+	                    * one; -1 unknown */
+	double prompt_ms, eval_ms;                   /* -1 unknown */
+	/* placement (GGML_SCHED_DEBUG=2), of the graphs after the last allocation */
+	struct elog_place places[ELOG_MAX_PLACES];
+	int place_count;
+	bool kv_write_seen;   /* SET_ROWS or CPY into cache_k on some backend */
+	/* trouble; texts are cleaned for display */
+	char error[240];      /* headline: the last error line */
+	bool error_prefix;    /* an "Error:" line of llama-cli */
+	bool aborted;         /* GGML_ASSERT, GGML_ABORT, terminate, "abort" */
+	bool no_gpu_warning;  /* a fact, not a verdict */
+	bool backend_init_failed, device_lost, software_device, speaks_cli_only;
+	char op_unsupported[64]; /* "SET_ROWS on CUDA0 for cache_k" */
+	bool v_needs_fa, head_not_divisible, unknown_cache_type, model_load_failed;
+	bool conversation_refused; /* "please use llama-completion instead" */
+};
+
+void elog_parse(const char *log, size_t len, struct elog *out);
+
+/* What the smoke asked for. */
+struct smoke_ask {
+	const struct lane *lane;
+	const char *cache_type;  /* asked with --cache-type-k */
+	int tokens;              /* asked with -n */
+	int exit, signal;        /* of the process; exit -1: did not exit */
+	bool timed_out, cancelled;
+	uint64_t dropped;        /* bytes of log cut out */
+};
+
+struct smoke_verdict {
+	enum outcome outcome;
+	enum reason reason;
+	char detail[240];        /* one sentence */
+	char hint[160];
+};
+/* The verdict on one family's run: exit code 0 proves nothing. */
+void elog_judge(const struct elog *l, const struct smoke_ask *ask,
+	struct smoke_verdict *out);
+
+/*
+ * Cache types that a --help text allows after --cache-type-k / -ctk (the list may be
+ * wrapped over lines and stands again under the draft model's options).  Gives up to max
+ * names into names[], returns their number, 0 when the help has no such option.
+ */
+int elog_help_types(const char *help, size_t len, char names[][ELOG_TYPE], int max);
+/* First alias of the family that is one of the types, whole word, case-insensitive;
+ * NULL when none. */
+const char *elog_resolve(const struct suite_family *f, char names[][ELOG_TYPE], int n);
+/* True when the help text has the option as a whole word ("--fit", "--ignore-eos"). */
+bool elog_help_has(const char *help, size_t len, const char *option);
+
+#endif

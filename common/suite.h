@@ -1,0 +1,87 @@
+/*
+ * suite - what a run asks for, as data: cache families, driver, prompt, allowed models.
+ *
+ * The files are fixtures/suites/NAME.json; they are embedded in both programs.  The
+ * suite's digest is that of its bytes: agent and controller must hold the same.
+ * Life: suite_parse or suite_builtin, suite_free.  Immutable once made.
+ */
+#ifndef COMMON_SUITE_H
+#define COMMON_SUITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "common/digest.h"
+#include "common/err.h"
+#include "common/lane.h"
+
+#define SUITE_MAX_BYTES 65536
+#define SUITE_MAX_FAMILIES 32
+#define SUITE_MAX_ALIASES 8
+#define SUITE_MAX_FIXTURES 32
+#define SUITE_MAX_PROGRAMS 8
+#define SUITE_MAX_RULES 16
+
+struct suite_family {
+	const char *name;
+	const char *aliases[SUITE_MAX_ALIASES]; /* first match in --help wins */
+	int alias_count;
+};
+
+/* A model counts when a rule matches: the digest, or architecture, head size and
+ * synthetic together (empty or 0: any). */
+struct suite_model {
+	const char *sha256;
+	const char *architecture;
+	int64_t head_size;  /* 0: any */
+	bool synthetic_ok;  /* may be a model of `make-model` */
+};
+
+/* A source counts when a rule matches: its git tree id, or a glob over its origin. */
+struct suite_source {
+	const char *tree;
+	const char *origin;
+};
+
+struct suite {
+	cJSON *root;              /* owned; the strings below borrow from it */
+	char *text;               /* owned; the exact bytes */
+	size_t text_len;
+	char digest[DIGEST_HEX];
+	const char *name, *title;
+	const char *driver;       /* "llama-completion", "llama-cli" */
+	const char *prompt;
+	int64_t tokens, ngl, seed;
+	const char *baseline;     /* cache type of the run that others are compared with */
+	struct suite_family families[SUITE_MAX_FAMILIES];
+	int family_count;
+	const char *fixtures[SUITE_MAX_FIXTURES]; /* rows of kernels/kernel.c */
+	int fixture_count;
+	double tolerance;         /* absolute, strict */
+	const char *programs[SUITE_MAX_PROGRAMS]; /* cmake targets to build */
+	int program_count;
+	struct suite_model models[SUITE_MAX_RULES];
+	int model_count;
+	struct suite_source sources[SUITE_MAX_RULES];
+	int source_count;
+	unsigned required;        /* GATE_BIT of gates that must pass to record */
+	unsigned claims;          /* 1 << enum claim that a pass makes */
+};
+
+/* Borrows text (untrusted); gives *out, freed with suite_free. */
+CHECKED int suite_parse(const char *text, size_t len, struct suite **out, struct err *e);
+/* One of the embedded suites.  ERR_NOTFOUND lists the names. */
+CHECKED int suite_builtin(const char *name, struct suite **out, struct err *e);
+CHECKED int suite_load(const char *path, struct suite **out, struct err *e);
+void suite_free(struct suite *s);
+/* The i-th embedded suite's name, NULL past the end. */
+const char *suite_builtin_name(size_t i);
+
+bool suite_model_counts(const struct suite *s, const char *sha256,
+	const char *architecture, int64_t head_size, bool synthetic);
+bool suite_source_counts(const struct suite *s, const char *tree, const char *origin);
+
+#endif
