@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/str.h"
+
 static const struct {
 	const char *name;
 	int exit, http;
@@ -54,7 +56,7 @@ err_errno(struct err *e, int errnum, const char *fmt, ...)
 int
 err_wrap(struct err *e, const char *fmt, ...)
 {
-	char head[256], old[sizeof e->msg];
+	char head[256], whole[sizeof head + sizeof e->msg + 2];
 	va_list ap;
 
 	if (e == NULL)
@@ -62,8 +64,8 @@ err_wrap(struct err *e, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(head, sizeof head, fmt, ap);
 	va_end(ap);
-	memcpy(old, e->msg, sizeof old);
-	snprintf(e->msg, sizeof e->msg, "%.200s: %.310s", head, old);
+	snprintf(whole, sizeof whole, "%s: %s", head, e->msg);
+	str_show(e->msg, sizeof e->msg, whole, strlen(whole));
 	return -1;
 }
 
