@@ -54,6 +54,7 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(SOURCE_DIGEST, "source_digest_mismatch", BLOCKED, "fetch the source again; its digest is not the pinned one") \
 	X(SOURCE_CHANGED, "source_changed", FAIL, "nothing may write the source while a job runs") \
 	X(SOURCE_FETCH, "source_fetch_failed", BLOCKED, "run the git command of the log by hand") \
+	X(BAD_FLAGS, "bad_cmake_flags", BLOCKED, "give plain -DNAME=VALUE words in ASCII, without quotes") \
 	X(CONFIGURE_FAILED, "configure_failed", FAIL, "read the first error line, then the build log") \
 	X(BUILD_FAILED, "build_failed", FAIL, "read the first error line, then the build log") \
 	X(TOOLCHAIN_CRASH, "toolchain_crash", BLOCKED, "the compiler died; check memory and its version") \

@@ -1,0 +1,92 @@
+# One make, no recursion into folders, no configure.  `make help` lists the targets.
+VERSION := 0.1.0
+PREFIX  ?= /usr/local
+TARGET  ?= linux
+MODE    ?= release
+B       := build/$(TARGET)-$(MODE)
+Q        = $(if $(V),,@)
+PKG_CONFIG ?= pkg-config
+
+# x_SUFFIX.c is built only where SUFFIX belongs.
+FOR.linux := linux posix
+other := $(filter-out $(FOR.$(TARGET)),linux posix win32)
+pick   = $(filter-out $(other:%=\%_%.c),$(wildcard $(1)/*.c)) $(wildcard $(1)/*.S)
+objs   = $(patsubst %,$(B)/%.o,$(basename $(filter-out %main.c $(2),$(call pick,$(1)))))
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wformat=2 -Wundef -Wwrite-strings \
+        -Wstrict-prototypes -Wmissing-prototypes $(if $(CI),-Werror)
+SAN  := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS.release := -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2
+FLAGS.asan    := $(SAN)
+FLAGS.fuzz    := $(SAN) -fsanitize=fuzzer-no-link
+FLAGS.cover   := -O0 -g --coverage
+# Kernel numbers are those of separate roundings: no contraction to FMA.
+CC_ALL = $(CC) -std=c17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -I. -I$(B)/gen -MMD -MP \
+         -ffp-contract=off $(WARN) $(FLAGS.$(MODE)) $(CFLAGS)
+
+libs = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
+LIBS.common     = $(call libs,libcjson libcrypto) -lm
+LIBS.agent      = $(call libs,libmicrohttpd inih) $(LIBS.common)
+LIBS.controller = $(call libs,libcurl sqlite3 libzstd inih) $(LIBS.common)
+LIBS.all        = $(call libs,libmicrohttpd libcurl sqlite3 libzstd inih) $(LIBS.common)
+
+PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/cpu-verify $(B)/make-fixtures $(B)/make-model
+UNIT  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/unit/test_*.c))
+FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCH := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
+ARS   := $(B)/libagent.a $(B)/libcontroller.a $(B)/libkernels.a $(B)/libcommon.a
+KTOOL := kernels/make_fixtures.c
+
+.SECONDARY:
+.DELETE_ON_ERROR:
+.PHONY: all programs check unit asan fuzz fuzz-run bench lint demo fixtures install clean help deps-build
+all: deps-build ## both programs and the tools beside them
+	$(Q)$(MAKE) --no-print-directory programs
+programs: $(PROGS)
+deps-build:
+	$(Q)deploy/install-packages build
+
+$(B)/%.o: %.c Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  CC  $<")
+	$(Q)$(CC_ALL) -c -o $@ $<
+$(B)/%.o: %.S Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  AS  $<")
+	$(Q)$(CC) -I. -c -o $@ $<
+$(B)/%.o: $(B)/%.c
+	$(Q)$(CC_ALL) -c -o $@ $<
+$(B)/common/suites.o: $(wildcard fixtures/suites/*.json)
+$(B)/kernels/embed_fixtures.o: $(wildcard fixtures/kernels/*.json)
+
+$(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
+	@mkdir -p $(@D)
+	$(Q)awk -f sql/embed.awk $(sort $(filter %.sql,$^)) > $@
+
+$(B)/lib%.a:
+	$(Q)rm -f $@; $(AR) rcs $@ $^
+$(B)/libcommon.a: $(call objs,common)
+$(B)/libkernels.a: $(call objs,kernels,$(KTOOL))
+$(B)/libagent.a: $(call objs,agent)
+$(B)/libcontroller.a: $(call objs,controller) $(B)/gen/sql.o
+
+$(B)/verify-agent: $(B)/agent/main.o $(B)/libagent.a $(B)/libkernels.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.agent)
+$(B)/verify-controller: $(B)/controller/main.o $(B)/libcontroller.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.controller)
+$(B)/cpu-verify: $(B)/kernels/cpu_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
+$(B)/make-fixtures: $(B)/kernels/make_fixtures.o $(B)/libkernels.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
+$(B)/make-model: $(B)/agent/make_model_main.o $(B)/libagent.a $(B)/libkernels.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.agent)
+
+$(B)/unit/%: $(B)/tests/unit/%.o $(ARS)
+	@mkdir -p $(@D)
+	$(Q)$(CC_ALL) -o $@ $^ -lcmocka $(LIBS.all)
+$(B)/bench/%: $(B)/tests/bench/%.o $(ARS)
+	@mkdir -p $(@D)
+	$(Q)$(CC_ALL) -o $@ $^ $(LIBS.all)
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(MODE)),,$(B)/tests/fuzz/replay.o) $(ARS)
+	@mkdir -p $(@D)
+	$(Q)$(CC_ALL) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -o $@ $^ $(LIBS.all)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,247 @@
+#include "common/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/plat.h"
+#include "common/str.h"
+
+const struct override_row overrides[OVERRIDE_COUNT] = {
+	[OVERRIDE_CACHE_TYPES] = {"cacheTypes", "ELIZA_MTP_SMOKE_CACHE_TYPES", 512, 0,
+		"cache types to run instead of the suite's families, by comma or blank"},
+	[OVERRIDE_TOKENS] = {"tokens", "ELIZA_MTP_SMOKE_TOKENS", 4096, 1,
+		"tokens to generate"},
+	[OVERRIDE_NGL] = {"ngl", "ELIZA_MTP_SMOKE_NGL", 9999, 1, "layers to offload"},
+	[OVERRIDE_PROMPT] = {"prompt", "ELIZA_MTP_SMOKE_PROMPT", 4096, 0, "the prompt"},
+	[OVERRIDE_EXTRA_ARGS] = {"extraArgs", "ELIZA_MTP_SMOKE_EXTRA_ARGS", 4096, 0,
+		"arguments appended to the driver's, split at blanks"},
+	[OVERRIDE_CMAKE_FLAGS] = {"cmakeFlags", "ELIZA_MTP_CMAKE_FLAGS", 4096, 0,
+		"flags appended to cmake's, split at blanks"},
+	[OVERRIDE_DRIVER] = {"driver", "ELIZA_MTP_SMOKE_DRIVER", 64, 0,
+		"driver program: llama-completion or llama-cli"},
+};
+
+static int
+id_check(const struct job *j, struct err *e)
+{
+	if (!str_is_hex(j->id, JOB_ID_HEX))
+		return err_set(e, ERR_PARSE, "\"id\" is not %d lower-case hex digits", JOB_ID_HEX);
+	if (!str_is_hex(j->nonce, JOB_NONCE_HEX))
+		return err_set(e, ERR_PARSE, "\"nonce\" is not %d lower-case hex digits",
+			JOB_NONCE_HEX);
+	return 0;
+}
+
+static int
+lane_get(struct job *j, struct err *e)
+{
+	const char *name;
+	size_t i;
+	struct buf list;
+
+	if (json_need_str(j->root, "lane", &name, e))
+		return -1;
+	if ((j->lane = lane_find(name)) != NULL)
+		return 0;
+	buf_init(&list, 512);
+	for (i = 0; i < lane_count; i++)
+		if (buf_addf(&list, NULL, "%s%s", i ? ", " : "", lanes[i].name))
+			break;
+	err_set(e, ERR_PARSE, "unknown lane \"%.64s\"", name);
+	err_hint(e, "the lanes of this version: %s", list.data ? list.data : "");
+	buf_fini(&list);
+	return -1;
+}
+
+static int
+suite_get(struct job *j, struct err *e)
+{
+	const char *name, *document = json_str(j->root, "suiteDocument");
+	const char *digest = json_str(j->root, "suiteDigest");
+
+	if (json_need_str(j->root, "suite", &name, e))
+		return -1;
+	if (json_get(j->root, "suiteDocument") != NULL && document == NULL)
+		return err_set(e, ERR_PARSE, "\"suiteDocument\" must be a string");
+	if (document != NULL) {
+		if (suite_parse(document, strlen(document), &j->suite, e))
+			return -1;
+		if (strcmp(j->suite->name, name) != 0)
+			return err_set(e, ERR_PARSE, "the suite document is named \"%.64s\"",
+				j->suite->name);
+	} else if (suite_builtin(name, &j->suite, e)) {
+		if (e != NULL && e->code == ERR_NOTFOUND)
+			e->code = ERR_PARSE; /* the request is wrong, not its address */
+		return -1;
+	}
+	if (digest != NULL && strcmp(digest, j->suite->digest) != 0) {
+		err_set(e, ERR_CONFLICT, "suite %s differs from ours: %.12s, wanted %.12s", name,
+			j->suite->digest, digest);
+		return err_hint(e, "bring agent and controller to the same version");
+	}
+	return 0;
+}
+
+static int
+path_get(const struct job *j, const char *key, const char **out, struct err *e)
+{
+	const cJSON *v = json_get(j->root, key);
+
+	if (v == NULL)
+		return 0;
+	if (!cJSON_IsString(v) || v->valuestring[0] == '\0')
+		return err_set(e, ERR_PARSE, "\"%s\" must be text that is not empty", key);
+	if (strlen(v->valuestring) > JOB_MAX_PATH)
+		return err_set(e, ERR_LIMIT, "\"%s\" is longer than %d bytes", key, JOB_MAX_PATH);
+	*out = v->valuestring;
+	return 0;
+}
+
+static int
+only_get(struct job *j, struct err *e)
+{
+	const cJSON *v = json_get(j->root, "only");
+	int i = ONLY_ALL;
+
+	if (v != NULL && (!cJSON_IsString(v) || (i = only_find(v->valuestring)) < 0)) {
+		err_set(e, ERR_PARSE, "\"only\" is none of probe, build, fixtures, smoke");
+		return -1;
+	}
+	j->only = (enum only)i;
+	return 0;
+}
+
+/* A flag in typographic quotes is one that came through a word processor. */
+static int
+quotes_check(const char *key, const char *text, struct err *e)
+{
+	static const char *const marks[] = {"\xe2\x80\x9c", "\xe2\x80\x9d", "\xe2\x80\x98",
+		"\xe2\x80\x99", "\xc2\xab", "\xc2\xbb"};
+	size_t i;
+
+	for (i = 0; i < str_count(marks); i++)
+		if (strstr(text, marks[i]) != NULL) {
+			err_set(e, ERR_PARSE, "overrides.%s has a typographic quote", key);
+			return err_hint(e, "type plain quotes, or none: no shell reads the flags");
+		}
+	return 0;
+}
+
+static int
+overrides_get(struct job *j, struct err *e)
+{
+	const cJSON *o = json_get(j->root, "overrides"), *v;
+	uint32_t n;
+	int i;
+
+	if (o == NULL)
+		return 0;
+	if (!cJSON_IsObject(o))
+		return err_set(e, ERR_PARSE, "\"overrides\" must be an object");
+	cJSON_ArrayForEach(v, o) {
+		for (i = 0; i < OVERRIDE_COUNT && strcmp(overrides[i].key, v->string) != 0; i++)
+			;
+		if (i == OVERRIDE_COUNT)
+			return err_set(e, ERR_PARSE, "unknown field \"overrides.%.64s\"", v->string);
+		if (!cJSON_IsString(v))
+			return err_set(e, ERR_PARSE, "overrides.%s must be a string", v->string);
+		if (overrides[i].number && str_u32(v->valuestring, i == OVERRIDE_TOKENS,
+				overrides[i].max, &n, e))
+			return err_wrap(e, "overrides.%s", v->string);
+		if (!overrides[i].number && strlen(v->valuestring) > overrides[i].max)
+			return err_set(e, ERR_LIMIT, "overrides.%s is longer than %u bytes", v->string,
+				overrides[i].max);
+		if (i != OVERRIDE_PROMPT && quotes_check(v->string, v->valuestring, e))
+			return -1;
+		j->override[i] = v->valuestring;
+	}
+	return 0;
+}
+
+/* Takes j->root as read; fills the rest. */
+static int
+fill(struct job *j, struct err *e)
+{
+	static const char *const known[] = {"schemaVersion", "id", "nonce", "lane", "suite",
+		"suiteDigest", "suiteDocument", "model", "source", "sourceRef", "only", "prebuilt",
+		"overrides", "controller", NULL};
+	int64_t version;
+
+	if (!cJSON_IsObject(j->root))
+		return err_set(e, ERR_PARSE, "not an object");
+	if (json_known(j->root, known, e) ||
+	    json_need_int(j->root, "schemaVersion", 1, 1, &version, e) ||
+	    json_need_str(j->root, "id", &j->id, e) ||
+	    json_need_str(j->root, "nonce", &j->nonce, e) || id_check(j, e) ||
+	    lane_get(j, e) || suite_get(j, e) || path_get(j, "model", &j->model, e) ||
+	    path_get(j, "source", &j->source, e) ||
+	    path_get(j, "sourceRef", &j->source_ref, e) ||
+	    path_get(j, "prebuilt", &j->prebuilt, e) || only_get(j, e) || overrides_get(j, e))
+		return -1;
+	if (j->source_ref != NULL && j->source_ref[0] == '-')
+		return err_set(e, ERR_PARSE, "\"sourceRef\" begins with a hyphen");
+	if ((j->text = json_text(j->root, false)) == NULL)
+		return err_set(e, ERR_NOMEM, "no memory for a job");
+	digest_bytes(j->text, strlen(j->text), j->digest);
+	return 0;
+}
+
+/* Takes root. */
+static int
+from_tree(cJSON *root, struct job **out, struct err *e)
+{
+	struct job *j = calloc(1, sizeof *j);
+
+	if (j == NULL) {
+		cJSON_Delete(root);
+		return err_set(e, ERR_NOMEM, "no memory for a job");
+	}
+	j->root = root;
+	if (fill(j, e)) {
+		job_free(j);
+		return err_wrap(e, "job");
+	}
+	*out = j;
+	return 0;
+}
+
+int
+job_parse(const char *text, size_t len, struct job **out, struct err *e)
+{
+	cJSON *root;
+
+	if (json_parse(text, len, JOB_MAX_BYTES, &root, e))
+		return err_wrap(e, "job");
+	return from_tree(root, out, e);
+}
+
+int
+job_new(cJSON *o, struct job **out, struct err *e)
+{
+	char id[JOB_ID_HEX + 1], nonce[JOB_NONCE_HEX + 1];
+
+	if (plat_random_hex(id, JOB_ID_HEX, e) || plat_random_hex(nonce, JOB_NONCE_HEX, e))
+		goto fail;
+	if ((json_get(o, "schemaVersion") == NULL && !json_add_int(o, "schemaVersion", 1)) ||
+	    (json_get(o, "id") == NULL && !json_add_str(o, "id", id)) ||
+	    (json_get(o, "nonce") == NULL && !json_add_str(o, "nonce", nonce))) {
+		err_set(e, ERR_NOMEM, "no memory for a job");
+		goto fail;
+	}
+	return from_tree(o, out, e);
+fail:
+	cJSON_Delete(o);
+	return -1;
+}
+
+void
+job_free(struct job *j)
+{
+	if (j == NULL)
+		return;
+	cJSON_Delete(j->root);
+	suite_free(j->suite);
+	free(j->text);
+	free(j);
+}

@@ -1,0 +1,300 @@
+#include "common/suite.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/plat.h"
+#include "common/str.h"
+
+/* Made by the build from fixtures/suites (common/suites.S). */
+extern const char suite_eliza_1[], suite_eliza_1_end[];
+extern const char suite_llama_cpp[], suite_llama_cpp_end[];
+
+static const struct {
+	const char *name, *text, *end;
+} builtin[] = {
+	{"llama.cpp", suite_llama_cpp, suite_llama_cpp_end},
+	{"eliza-1", suite_eliza_1, suite_eliza_1_end},
+};
+
+static bool
+is_plain_name(const char *s)
+{
+	size_t n = strlen(s);
+
+	return n > 0 && n < 64 && s[0] != '.' && s[0] != '-' &&
+		strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			  "0123456789._+-") == n;
+}
+
+/* Reads an array of plain names. */
+static int
+names(const cJSON *o, const char *key, const char **out, int max, int *count, struct err *e)
+{
+	const cJSON *list = json_get(o, key), *v;
+
+	*count = 0;
+	if (!cJSON_IsArray(list))
+		return err_set(e, ERR_PARSE, "\"%s\" must be an array", key);
+	cJSON_ArrayForEach(v, list) {
+		if (*count == max)
+			return err_set(e, ERR_LIMIT, "\"%s\" has more than %d entries", key, max);
+		if (!cJSON_IsString(v) || !is_plain_name(v->valuestring))
+			return err_set(e, ERR_PARSE, "\"%s\"[%d] is not a plain name", key, *count);
+		out[(*count)++] = v->valuestring;
+	}
+	if (*count == 0)
+		return err_set(e, ERR_PARSE, "\"%s\" is empty", key);
+	return 0;
+}
+
+static int
+families(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"name", "aliases", NULL};
+	const cJSON *list = json_get(s->root, "families"), *v;
+	struct suite_family *f;
+	int i;
+
+	if (!cJSON_IsArray(list))
+		return err_set(e, ERR_PARSE, "\"families\" must be an array");
+	cJSON_ArrayForEach(v, list) {
+		if (s->family_count == SUITE_MAX_FAMILIES)
+			return err_set(e, ERR_LIMIT, "more than %d families", SUITE_MAX_FAMILIES);
+		f = &s->families[s->family_count];
+		if (json_known(v, known, e) || json_need_str(v, "name", &f->name, e) ||
+		    names(v, "aliases", f->aliases, SUITE_MAX_ALIASES, &f->alias_count, e))
+			return err_wrap(e, "families[%d]", s->family_count);
+		if (!is_plain_name(f->name))
+			return err_set(e, ERR_PARSE, "families[%d].name is not a plain name",
+				s->family_count);
+		for (i = 0; i < s->family_count; i++)
+			if (strcmp(s->families[i].name, f->name) == 0)
+				return err_set(e, ERR_PARSE, "family %s stands twice", f->name);
+		s->family_count++;
+	}
+	if (s->family_count == 0)
+		return err_set(e, ERR_PARSE, "\"families\" is empty");
+	return 0;
+}
+
+static int
+models(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"sha256", "architecture", "headSize", "synthetic",
+		NULL};
+	const cJSON *v;
+	struct suite_model *m;
+
+	cJSON_ArrayForEach(v, json_get(s->root, "models")) {
+		if (s->model_count == SUITE_MAX_RULES)
+			return err_set(e, ERR_LIMIT, "more than %d models", SUITE_MAX_RULES);
+		m = &s->models[s->model_count++];
+		if (!cJSON_IsObject(v))
+			return err_set(e, ERR_PARSE, "models[%d] must be an object",
+				s->model_count - 1);
+		if (json_known(v, known, e))
+			return err_wrap(e, "models[%d]", s->model_count - 1);
+		m->sha256 = json_str(v, "sha256");
+		m->architecture = json_str(v, "architecture");
+		m->head_size = json_int(v, "headSize", 0);
+		m->synthetic_ok = json_bool(v, "synthetic", false);
+		if (m->sha256 != NULL && !str_is_hex(m->sha256, 64))
+			return err_set(e, ERR_PARSE, "models[%d].sha256 is not 64 hex digits",
+				s->model_count - 1);
+	}
+	return 0;
+}
+
+static int
+sources(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"tree", "origin", NULL};
+	const cJSON *v;
+
+	cJSON_ArrayForEach(v, json_get(s->root, "sources")) {
+		if (s->source_count == SUITE_MAX_RULES)
+			return err_set(e, ERR_LIMIT, "more than %d sources", SUITE_MAX_RULES);
+		if (!cJSON_IsObject(v) || json_known(v, known, e))
+			return err_set(e, ERR_PARSE,
+				"sources[%d] must be an object with \"tree\" or \"origin\"",
+				s->source_count);
+		s->sources[s->source_count].tree = json_str(v, "tree");
+		s->sources[s->source_count].origin = json_str(v, "origin");
+		s->source_count++;
+	}
+	return 0;
+}
+
+/* Bits of a list of words, each found by find(). */
+static int
+bits(const cJSON *root, const char *key, int (*find)(const char *), unsigned *out,
+	struct err *e)
+{
+	const cJSON *v;
+	int i;
+
+	if (!cJSON_IsArray(json_get(root, key)))
+		return err_set(e, ERR_PARSE, "\"%s\" must be an array", key);
+	cJSON_ArrayForEach(v, json_get(root, key)) {
+		if (!cJSON_IsString(v) || (i = find(v->valuestring)) < 0)
+			return err_set(e, ERR_PARSE, "\"%s\" has an unknown word", key);
+		*out |= 1u << i;
+	}
+	return 0;
+}
+
+static int
+claim_find(const char *name)
+{
+	int i;
+
+	for (i = 0; i < CLAIM_COUNT; i++)
+		if (strcmp(claim_name((enum claim)i), name) == 0)
+			return i;
+	return -1;
+}
+
+static int
+fields(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"schemaVersion", "name", "title", "driver",
+		"programs", "prompt", "tokens", "ngl", "seed", "baseline", "families", "fixtures",
+		"tolerance", "models", "sources", "required", "claims", NULL};
+	int64_t version;
+
+	if (!cJSON_IsObject(s->root))
+		return err_set(e, ERR_PARSE, "not an object");
+	if (json_known(s->root, known, e) ||
+	    json_need_int(s->root, "schemaVersion", 1, 1, &version, e) ||
+	    json_need_str(s->root, "name", &s->name, e) ||
+	    json_need_str(s->root, "title", &s->title, e) ||
+	    json_need_str(s->root, "driver", &s->driver, e) ||
+	    json_need_str(s->root, "prompt", &s->prompt, e) ||
+	    json_need_str(s->root, "baseline", &s->baseline, e) ||
+	    json_need_int(s->root, "tokens", 1, 4096, &s->tokens, e) ||
+	    json_need_int(s->root, "ngl", 0, 9999, &s->ngl, e) ||
+	    json_need_int(s->root, "seed", 0, INT32_MAX, &s->seed, e))
+		return -1;
+	if (!is_plain_name(s->name) || !is_plain_name(s->driver) || !is_plain_name(s->baseline))
+		return err_set(e, ERR_PARSE, "name, driver and baseline must be plain names");
+	s->tolerance = json_num(s->root, "tolerance", 0);
+	if (!(s->tolerance > 0 && s->tolerance <= 1))
+		return err_set(e, ERR_PARSE, "\"tolerance\" must be above 0 and at most 1");
+	if (names(s->root, "programs", s->programs, SUITE_MAX_PROGRAMS, &s->program_count, e) ||
+	    names(s->root, "fixtures", s->fixtures, SUITE_MAX_FIXTURES, &s->fixture_count, e) ||
+	    families(s, e) || models(s, e) || sources(s, e) ||
+	    bits(s->root, "required", gate_find, &s->required, e) ||
+	    bits(s->root, "claims", claim_find, &s->claims, e))
+		return -1;
+	return 0;
+}
+
+int
+suite_parse(const char *text, size_t len, struct suite **out, struct err *e)
+{
+	struct suite *s;
+	int rc = -1;
+
+	if ((s = calloc(1, sizeof *s)) == NULL || (s->text = malloc(len + 1)) == NULL) {
+		err_set(e, ERR_NOMEM, "no memory for a suite");
+		goto out;
+	}
+	memcpy(s->text, text, len);
+	s->text[len] = '\0';
+	s->text_len = len;
+	digest_bytes(text, len, s->digest);
+	if (json_parse(text, len, SUITE_MAX_BYTES, &s->root, e) || fields(s, e)) {
+		err_wrap(e, "suite");
+		goto out;
+	}
+	*out = s, s = NULL;
+	rc = 0;
+out:
+	suite_free(s);
+	return rc;
+}
+
+int
+suite_builtin(const char *name, struct suite **out, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < str_count(builtin); i++)
+		if (strcmp(builtin[i].name, name) == 0)
+			return suite_parse(builtin[i].text,
+				(size_t)(builtin[i].end - builtin[i].text), out, e);
+	err_set(e, ERR_NOTFOUND, "no suite is named \"%.64s\"", name);
+	return err_hint(e, "the suites are llama.cpp and eliza-1; a file is given by its path");
+}
+
+int
+suite_load(const char *path, struct suite **out, struct err *e)
+{
+	char *text;
+	size_t len;
+	int rc;
+
+	if (plat_read_file(path, SUITE_MAX_BYTES, &text, &len, e))
+		return -1;
+	if ((rc = suite_parse(text, len, out, e)))
+		err_wrap(e, "%s", path);
+	free(text);
+	return rc;
+}
+
+void
+suite_free(struct suite *s)
+{
+	if (s == NULL)
+		return;
+	cJSON_Delete(s->root);
+	free(s->text);
+	free(s);
+}
+
+const char *
+suite_builtin_name(size_t i)
+{
+	return i < str_count(builtin) ? builtin[i].name : NULL;
+}
+
+bool
+suite_model_counts(const struct suite *s, const char *sha256, const char *architecture,
+	int64_t head_size, bool synthetic)
+{
+	const struct suite_model *m;
+
+	for (m = s->models; m < s->models + s->model_count; m++) {
+		if (synthetic && !m->synthetic_ok)
+			continue;
+		if (m->sha256 != NULL && !str_eq(m->sha256, sha256))
+			continue;
+		if (m->architecture != NULL && !str_eq(m->architecture, architecture))
+			continue;
+		if (m->head_size != 0 && m->head_size != head_size)
+			continue;
+		return true;
+	}
+	return false;
+}
+
+bool
+suite_source_counts(const struct suite *s, const char *tree, const char *origin)
+{
+	const struct suite_source *r;
+
+	for (r = s->sources; r < s->sources + s->source_count; r++) {
+		if (r->tree == NULL && r->origin == NULL)
+			continue;
+		if (r->tree != NULL && !str_eq(r->tree, tree))
+			continue;
+		if (r->origin != NULL &&
+		    (origin == NULL || fnmatch(r->origin, origin, 0) != 0))
+			continue;
+		return true;
+	}
+	return false;
+}
