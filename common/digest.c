@@ -107,7 +107,7 @@ digest_fd(int fd, digest_progress fn, void *arg, char hex[DIGEST_HEX], uint64_t 
 {
 	struct digest *d;
 	struct stat st;
-	uint64_t n;
+	uint64_t n = 0;
 
 	if (fstat(fd, &st))
 		return err_errno(e, errno, "stat");

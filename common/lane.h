@@ -62,6 +62,7 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(ARTIFACT_WRONG_MACHINE, "artifact_wrong_machine", FAIL, "the build made code for another machine") \
 	X(STALE_BINARY, "stale_binary", BLOCKED, "build again without *_BUILD_FORK=0 or ELIZA_MTP_BIN_DIR") \
 	X(PREBUILT_REFUSED, "prebuilt_refused", BLOCKED, "set both ELIZA_MTP_SKIP_BUILD=1 and ELIZA_MTP_ALLOW_PREBUILT_VULKAN_SMOKE=1, beside a CAPABILITIES.json") \
+	X(PREBUILT, "prebuilt_engine", SKIPPED, "build from source for a result that can be recorded") \
 	X(REQUIRED_KERNELS, "required_kernels_missing", BLOCKED, "the suite requires kernels that this engine does not have") \
 	/* fixtures */                                                                   \
 	X(FIXTURE_MISMATCH, "fixture_mismatch", FAIL, "compare the kernel with kernels/ref.c") \
@@ -90,7 +91,6 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(ENGINE_CRASH, "engine_crash", FAIL, "read the last lines of the log")          \
 	X(ENGINE_EXIT, "engine_exit", FAIL, "read the last lines of the log")            \
 	X(DEVICE_LOST, "device_lost", FAIL, "the device was there and the code lost it") \
-	X(OUTPUT_DEGENERATE, "output_degenerate", FAIL, "the output is not what a working cache gives") \
 	/* any gate */                                                                   \
 	X(DEPENDS, "depends_on", BLOCKED, "see the gate it depends on")                  \
 	X(NOT_ASKED, "not_asked", SKIPPED, "run without --only to do every gate")        \

@@ -1,0 +1,87 @@
+/*
+ * judge - the verdict on one gate from the bytes of its raw log, and nothing else.
+ *
+ * The agent writes a log and then asks the judge; the controller asks the same judge
+ * about the bytes it pulled.  So a summary never decides.  Pure functions: no state.
+ */
+#ifndef COMMON_JUDGE_H
+#define COMMON_JUDGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "common/elog.h"
+#include "common/lane.h"
+#include "common/suite.h"
+
+struct judgement {
+	enum outcome outcome;
+	enum reason reason;
+	char detail[320];
+	char hint[160];
+};
+/* Outcome and default hint follow from the reason. */
+void judgement_set(struct judgement *j, enum reason r, const char *fmt, ...) PRINTF(3, 4);
+
+struct judge_ask {
+	const struct lane *lane;
+	const struct suite *suite;
+	const char *family;   /* of a graph smoke; "baseline" or a family of the suite */
+	const char *only_cache; /* an overriding cache type, or NULL */
+};
+
+/* Borrows the log; fills *out. */
+typedef void (*judge_fn)(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+/* The judge of a gate; NULL for GATE_REPORT and gates without a log. */
+judge_fn judge_of(enum gate_id g);
+
+/* ---- facts that both programs read from the same logs ---- */
+
+struct host_facts {
+	char os[32], arch[32], kernel[128], hostname[128];
+	char virtualisation[64]; /* "none", "kvm", ... */
+	char emulated[64];       /* "" or what emulates: "qemu-user", "tcg" */
+};
+bool host_facts_read(const char *log, size_t len, struct host_facts *out);
+
+struct device_facts {
+	char name[128];          /* as the device says */
+	char slug[64];           /* model without vendor: "epyc-9654" */
+	char level[32];          /* "x86-64-v4", "armv8.2-a+sve" */
+	char features[2048];     /* vector features, blank separated */
+	char device_class[160];  /* target/slug/level */
+	int64_t memory_bytes;    /* -1 unknown */
+	int64_t cpus;            /* -1 unknown */
+};
+bool device_facts_read(const char *log, size_t len, const struct target *t,
+	struct device_facts *out);
+
+/* A fact of any transcript, from the last facts section that has it. */
+bool log_fact(const char *log, size_t len, const char *key, char *out, size_t size);
+
+/* The engine run of a smoke log. */
+struct smoke_facts {
+	struct elog elog;
+	char driver[64];         /* base name of argv[0] */
+	char cache_type[ELOG_TYPE]; /* asked: the word after --cache-type-k */
+	int tokens_asked;
+	char model[4096];        /* the word after -m */
+	int exit, signal;
+	bool timed_out, cancelled;
+	uint64_t dropped;
+	int64_t ms;
+};
+bool smoke_facts_read(const char *log, size_t len, struct smoke_facts *out);
+
+/* cpu-verify's JSON out of a fixture log; gives, cJSON_Delete; NULL when there is none. */
+cJSON *fixtures_read(const char *log, size_t len);
+
+/* Levenshtein distance of two outputs over the length of the longer, 0 (equal) to 1;
+ * at most the first 4096 bytes of each count.  -1 when out of memory. */
+double output_distance(const char *a, size_t a_len, const char *b, size_t b_len);
+
+#endif
