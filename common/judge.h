@@ -31,6 +31,7 @@ struct judge_ask {
 	const struct suite *suite;
 	const char *family;   /* of a graph smoke; "baseline" or a family of the suite */
 	const char *only_cache; /* an overriding cache type, or NULL */
+	int64_t min_tokens;   /* that must have been asked for; 0: an override changed it */
 };
 
 /* Borrows the log; fills *out. */
