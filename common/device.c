@@ -241,6 +241,22 @@ cpu_section(const struct section *s, struct device_facts *out)
 }
 
 bool
+device_facts_cpuinfo(const char *text, size_t len, const struct target *t,
+	struct device_facts *out)
+{
+	struct section s = {.body = text, .len = len};
+
+	memset(out, 0, sizeof *out);
+	out->memory_bytes = out->cpus = -1;
+	if (!cpu_section(&s, out))
+		return false;
+	if (t != NULL)
+		snprintf(out->device_class, sizeof out->device_class, "%s/%s/%s", t->name,
+			out->slug, out->level);
+	return true;
+}
+
+bool
 device_facts_read(const char *log, size_t len, const struct target *t,
 	struct device_facts *out)
 {
@@ -254,7 +270,7 @@ device_facts_read(const char *log, size_t len, const struct target *t,
 	out->memory_bytes = out->cpus = -1;
 	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
 		if (!found && strcmp(s.kind, "file") == 0 && s.ended)
-			found = cpu_section(&s, out);
+			found = device_facts_cpuinfo(s.body, s.len, t, out);
 		section_fini(&s);
 	}
 	if (log_fact(log, len, "memoryKiB", text, sizeof text) &&
@@ -263,8 +279,5 @@ device_facts_read(const char *log, size_t len, const struct target *t,
 	if (log_fact(log, len, "cpus", text, sizeof text) &&
 	    str_u64(text, 1, 1u << 20, &v, NULL) == 0)
 		out->cpus = (int64_t)v;
-	if (found && t != NULL)
-		snprintf(out->device_class, sizeof out->device_class, "%s/%s/%s", t->name,
-			out->slug, out->level);
 	return found;
 }

@@ -21,7 +21,9 @@
 #define ELOG_VERSION 1        /* of the pattern table; stands in the report */
 #define ELOG_MAX_BUFFERS 16
 #define ELOG_MAX_PLACES 24
+#define ELOG_MAX_BACKENDS 8
 #define ELOG_TYPE 24
+#define ELOG_MAX_LINE 4096    /* bytes of a line that are looked at */
 
 struct elog_buffer {
 	char device[32];      /* "CPU", "CUDA0", "Vulkan0" */
@@ -32,6 +34,13 @@ struct elog_place {
 	char op[16];          /* as printed, at most 10 letters: "FLASH_ATTN" */
 	char backend[16];     /* at most 5 letters for some builds: "Vulka" */
 	uint32_t nodes;
+};
+/* Attention nodes of the real graphs on one backend: scores, soft max, flash attention,
+ * writes to and copies of the cache.  op and tensor are those of the first one. */
+struct elog_attn {
+	char backend[16];
+	uint32_t nodes;
+	char op[16], tensor[24];
 };
 enum elog_fa { ELOG_FA_UNKNOWN, ELOG_FA_ENABLED, ELOG_FA_DISABLED, ELOG_FA_AUTO };
 
@@ -47,20 +56,32 @@ struct elog {
 	/* generation */
 	int prompt_tokens;                           /* -1 unknown */
 	int tokens;        /* generated: runs of the last eval time line plus the first
-	                    * one; -1 unknown */
+	                    * one; without that line n_predict once n_remain is 0;
+	                    * -1 unknown */
 	double prompt_ms, eval_ms;                   /* -1 unknown */
-	/* placement (GGML_SCHED_DEBUG=2), of the graphs after the last allocation */
+	/* placement (GGML_SCHED_DEBUG=2), of the graphs after the last allocation that
+	 * were computed: graphs that only try or reserve are not counted */
 	struct elog_place places[ELOG_MAX_PLACES];
 	int place_count;
+	struct elog_attn attn[ELOG_MAX_BACKENDS];
+	int attn_count;
+	uint32_t graphs;      /* computed graphs that were printed */
 	bool kv_write_seen;   /* SET_ROWS or CPY into cache_k on some backend */
+	bool attn_seen;       /* an op that reads the cache: scores or flash attention */
+	bool overflow;        /* more devices than the tables hold: proves nothing */
 	/* trouble; texts are cleaned for display */
 	char error[240];      /* headline: the last error line */
+	char cause[240];      /* the line that set the first of the flags below */
 	bool error_prefix;    /* an "Error:" line of llama-cli */
 	bool aborted;         /* GGML_ASSERT, GGML_ABORT, terminate, "abort" */
 	bool no_gpu_warning;  /* a fact, not a verdict */
-	bool backend_init_failed, device_lost, software_device, speaks_cli_only;
+	bool backend_init_failed, device_lost, software_device;
+	bool speaks_cli_only; /* the banner of a conversing llama-cli */
+	bool out_of_memory;
 	char op_unsupported[64]; /* "SET_ROWS on CUDA0 for cache_k" */
 	bool v_needs_fa, head_not_divisible, unknown_cache_type, model_load_failed;
+	enum reason model_reason;  /* of model_load_failed */
+	char accepted[200];        /* of unknown_cache_type: what the build takes */
 	bool conversation_refused; /* "please use llama-completion instead" */
 };
 
@@ -81,6 +102,9 @@ struct smoke_verdict {
 	enum reason reason;
 	char detail[240];        /* one sentence */
 	char hint[160];
+	/* The engine ended well but the end of its log is lost: it writes from a thread
+	 * that it does not wait for.  Running it again may answer. */
+	bool again;
 };
 /* The verdict on one family's run: exit code 0 proves nothing. */
 void elog_judge(const struct elog *l, const struct smoke_ask *ask,

@@ -469,6 +469,7 @@ static const judge_fn judges[GATE_COUNT] = {
 	[GATE_BUILD] = judge_build,
 	[GATE_FIXTURES] = judge_fixtures,
 	[GATE_GRAPH_SMOKE] = judge_smoke,
+	[GATE_REPORT] = judge_said,
 };
 
 judge_fn

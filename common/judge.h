@@ -37,7 +37,7 @@ struct judge_ask {
 /* Borrows the log; fills *out. */
 typedef void (*judge_fn)(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
-/* The judge of a gate; NULL for GATE_REPORT and gates without a log. */
+/* The judge of a gate; NULL for gates that have none yet. */
 judge_fn judge_of(enum gate_id g);
 
 /* ---- facts that both programs read from the same logs ---- */
@@ -59,6 +59,9 @@ struct device_facts {
 	int64_t cpus;            /* -1 unknown */
 };
 bool device_facts_read(const char *log, size_t len, const struct target *t,
+	struct device_facts *out);
+/* The same from the text of /proc/cpuinfo (memory and cpus stay unknown). */
+bool device_facts_cpuinfo(const char *text, size_t len, const struct target *t,
 	struct device_facts *out);
 
 /* A fact of any transcript, from the last facts section that has it. */

@@ -31,7 +31,7 @@ struct verdict_gate {
 struct verdict {
 	enum outcome outcome;
 	enum reason reason;      /* of the gate that decides */
-	char detail[400];        /* "graph-smoke/turbo3: ..." */
+	char detail[416];        /* "graph-smoke/turbo3: ..." */
 	char hint[160];
 	bool recordable;
 	bool claimed_recordable; /* the agent's passRecordable */

@@ -1,0 +1,145 @@
+/*
+ * gate - what the gates of one job share: the job's state, its logs, its report parts.
+ *
+ * Private to the worker (work.c and gate_*.c, report.c).  One thread.
+ */
+#ifndef AGENT_GATE_H
+#define AGENT_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "agent/build.h"
+#include "agent/gguf.h"
+#include "agent/source.h"
+#include "agent/work.h"
+#include "common/judge.h"
+#include "common/transcript.h"
+#include "common/verdict.h"
+
+#define GATE_PATH 4096
+#define GATE_MAX_ARTIFACTS 128
+
+struct gate {
+	enum gate_id id;
+	char family[64];         /* "" unless the gate is one per family */
+	char name[80];
+	struct judgement j;
+	int64_t begun, ended;    /* ms UTC; 0: did not run */
+	int64_t ms;              /* on a clock that never steps */
+	char log_name[256];      /* "" when there is none */
+	char log_sha256[DIGEST_HEX];
+};
+
+struct artifact {
+	char name[256];
+	char sha256[DIGEST_HEX];
+	uint64_t bytes, dropped;
+};
+
+struct work {
+	const struct work_ask *ask;
+	const struct job *job;
+	const struct suite *suite;
+	const struct lane *lane;
+	const struct target *target; /* NULL: this host has none for the lane */
+	int64_t started_ms;
+	int number;                  /* of the run in a shared folder; 1: no suffix */
+	bool prebuilt, skip_build, skip_smoke;
+
+	struct gate gates[VERDICT_MAX_GATES];
+	int gate_count;
+
+	struct host_facts host;
+	struct device_facts device;
+	char boot_id[40];
+
+	struct gguf_info model;
+	char model_path[GATE_PATH], model_sha256[DIGEST_HEX];
+	uint64_t model_bytes;
+	bool model_known, model_cached;
+	int64_t model_stamp;        /* of size, inode and mtime, when it was hashed */
+
+	struct source_info source;
+	bool source_known;
+	struct source_ask source_ask;
+
+	struct build_info build;
+	struct install_info install;
+	bool build_known;
+	char engine_dir[GATE_PATH]; /* where the driver program lies */
+
+	char *help;                 /* of the driver; owned */
+	size_t help_len;
+
+	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
+	struct artifact artifacts[GATE_MAX_ARTIFACTS];
+	int artifact_count;
+};
+
+/* Each runs one gate: opens its log, works, and leaves the judgement in g->j. */
+void gate_host(struct work *w, struct gate *g);
+void gate_device(struct work *w, struct gate *g);
+void gate_toolchain(struct work *w, struct gate *g);
+void gate_model(struct work *w, struct gate *g);
+void gate_source(struct work *w, struct gate *g);
+void gate_build(struct work *w, struct gate *g);
+void gate_fixtures(struct work *w, struct gate *g);
+void gate_smoke(struct work *w, struct gate *g);
+void gate_report(struct work *w, struct gate *g);
+
+/* Stamp of a file's size, inode and mtime; -1 when it is not there. */
+int64_t model_stamp(const char *path);
+/* Reads the driver's help into w->help once. */
+CHECKED int smoke_help(struct work *w, struct err *e);
+/* The driver program's name: the suite's, or an override. */
+const char *smoke_driver(const struct work *w);
+
+/* After the smokes: distances to the baseline, the summary file. */
+void smoke_finish(struct work *w);
+
+/* ---- helpers for gates ---- */
+
+/* True once SIGTERM or SIGINT came. */
+bool work_cancelled(void);
+int work_tick(void *arg); /* for proc_spec.tick: non-zero when cancelled */
+
+/* Name of a file of this job: "linux-x64-cpu-STEM[.N].EXT". */
+CHECKED int work_name(const struct work *w, const char *stem, const char *ext, char *out,
+	size_t size, struct err *e);
+CHECKED int work_path(const struct work *w, const char *name, char *out, size_t size,
+	struct err *e);
+/* Lists a finished file in the report. */
+void work_artifact(struct work *w, const char *name, const char *sha256, uint64_t bytes,
+	uint64_t dropped);
+/* Hashes a finished file and lists it.  *sha (may be NULL) gets the digest. */
+void work_artifact_file(struct work *w, const char *name, char sha[DIGEST_HEX]);
+
+/* Opens the gate's log; on failure g->j says why and NULL comes back. */
+struct transcript *gate_open(struct work *w, struct gate *g, const char *stem);
+/* Writes the words of a gate that could not do its work. */
+void gate_say(struct transcript *t, enum reason r, const char *hint, const char *fmt, ...)
+	PRINTF(4, 5);
+/* Writes the words of a gate that did. */
+void gate_done(struct transcript *t, const char *fmt, ...) PRINTF(2, 3);
+void gate_factf(struct transcript *t, const char *key, const char *fmt, ...) PRINTF(3, 4);
+/* Closes the log, judges it and fills g.  A log that could not be written whole is
+ * incomplete (disk_full, internal_error). */
+void gate_close(struct work *w, struct gate *g, struct transcript *t);
+/* Runs a tool's version command into the log and notes the probe. */
+int gate_probe_tool(struct work *w, struct transcript *t, const char *tool,
+	const char *option, struct err *e);
+/* The log's error as a gate's reason. */
+enum reason gate_reason_of(const struct err *e);
+
+/* ---- the report ---- */
+/* The whole tree; gives, NULL when out of memory. */
+cJSON *report_make(const struct work *w, const struct verdict *v);
+/* Writes report and envelope; fills the paths and digests of out. */
+CHECKED int report_write(const struct work *w, const cJSON *report,
+	struct work_result *out, struct err *e);
+CHECKED int report_paths(const struct work *w, struct work_result *out, struct err *e);
+
+#endif

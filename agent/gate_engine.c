@@ -1,0 +1,184 @@
+/* The gates of the engine under test: its source, its build. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/gate.h"
+#include "common/plat.h"
+#include "common/str.h"
+
+struct engine_arg {
+	struct work *w;
+	const char *gate;
+};
+
+static void
+source_say(void *arg, const char *text)
+{
+	struct work *w = arg;
+
+	event_progress(w->ask->events, "source", 0, 0, "steps", text);
+}
+
+static void
+build_say(void *arg, uint32_t done, uint32_t total, const char *text)
+{
+	struct work *w = arg;
+
+	event_progress(w->ask->events, "build", done, total, "steps", text);
+}
+
+static void
+source_facts(struct transcript *t, const struct source_info *s)
+{
+	gate_factf(t, "kind", "%s", s->kind);
+	gate_factf(t, "origin", "%s", s->origin);
+	gate_factf(t, "describe", "%s", s->describe);
+	gate_factf(t, "commit", "%s", s->commit);
+	gate_factf(t, "tree", "%s", s->tree);
+	gate_factf(t, "dirty", "%s", s->dirty ? "true" : "false");
+	gate_factf(t, "dirtyDigest", "%s", s->dirty_digest);
+	gate_factf(t, "bundleSha256", "%s", s->bundle_sha256);
+	gate_factf(t, "path", "%s", s->path);
+}
+
+void
+gate_source(struct work *w, struct gate *g)
+{
+	struct transcript *t;
+	struct err e = {0};
+	enum reason why = REASON_INTERNAL;
+	const struct source_info *s = &w->source;
+
+	if ((t = gate_open(w, g, "source")) == NULL)
+		return;
+	w->source_ask = (struct source_ask){.spec = w->job->source, .ref = w->job->source_ref,
+		.cache_dir = w->ask->cache_dir, .timeout_ms = 900000, .tick = work_tick,
+		.say = source_say, .arg = w};
+	if (w->job->source == NULL && w->prebuilt) {
+		gate_say(t, REASON_PREBUILT, NULL, "a prebuilt engine: its source was not seen");
+	} else if (w->job->source == NULL) {
+		gate_say(t, REASON_SOURCE_NOT_GIVEN, NULL, "no engine source was named");
+	} else if (source_get(&w->source_ask, t, &w->source, &why, &e)) {
+		gate_say(t, why, e.hint, "%s", e.msg);
+	} else {
+		w->source_known = true;
+		source_facts(t, s);
+		gate_done(t, "%s%s%s, tree %.12s%s", s->origin, s->describe[0] ? ", " : "",
+			s->describe, s->tree, s->dirty ? ", dirty" : "");
+	}
+	gate_close(w, g, t);
+}
+
+static void
+build_facts(struct transcript *t, const struct work *w)
+{
+	const struct build_info *b = &w->build;
+	const struct build_artifact *a;
+
+	gate_factf(t, "reused", "%s", b->reused ? "true" : "false");
+	gate_factf(t, "key", "%s", b->key);
+	gate_factf(t, "flags", "%s", b->flags);
+	gate_factf(t, "compiler", "%s %s", b->cxx.path, b->cxx.version);
+	gate_factf(t, "installed", "%s", w->install.installed ? "true" : "false");
+	gate_factf(t, "publishGate", "%s", w->install.gate);
+	for (a = b->artifacts; a < b->artifacts + b->artifact_count; a++)
+		gate_factf(t, "artifact", "%s %s %llu", a->name, a->sha256,
+			(unsigned long long)a->bytes);
+}
+
+/* Asks the program what it can, and puts the build where the world looks for it. */
+static enum reason
+install(struct work *w, struct transcript *t, struct err *e)
+{
+	static char types[64][ELOG_TYPE];
+	struct install_ask ask = {.build = &w->build, .source = &w->source,
+		.target = w->target, .suite = w->suite, .types = types};
+	char out_dir[BUILD_PATH];
+	enum reason why = REASON_INTERNAL;
+
+	if (smoke_help(w, e)) {
+		gate_factf(t, "help", "%s", e->msg);
+		return REASON_HELP_UNREADABLE;
+	}
+	ask.type_count = elog_help_types(w->help, w->help_len, types, str_count(types));
+	ask.help = w->help;
+	ask.out_dir = out_dir;
+	if (build_output_dir(w->target, out_dir, sizeof out_dir, e))
+		return REASON_INTERNAL;
+	return build_install(&ask, t, &w->install, &why, e) ? why : REASON_NONE;
+}
+
+static enum reason
+build_from_source(struct work *w, struct transcript *t, struct err *e)
+{
+	struct build_ask ask = {.source_ask = &w->source_ask, .source = &w->source,
+		.lane = w->lane, .target = w->target, .programs = w->suite->programs,
+		.program_count = w->suite->program_count,
+		.extra_flags = w->job->override[OVERRIDE_CMAKE_FLAGS],
+		.cache_dir = w->ask->cache_dir, .timeout_ms = w->ask->build_timeout_ms,
+		.tick = work_tick, .progress = build_say, .arg = w};
+	const char *driver = w->job->override[OVERRIDE_DRIVER];
+	const char *programs[SUITE_MAX_PROGRAMS + 1];
+	enum reason why = REASON_INTERNAL;
+	int i;
+
+	for (i = 0; i < ask.program_count; i++)
+		programs[i] = ask.programs[i];
+	if (driver != NULL) {
+		programs[ask.program_count++] = driver;
+		ask.programs = programs;
+	}
+	if (build_engine(&ask, t, &w->build, &why, e))
+		return why;
+	w->build_known = true;
+	snprintf(w->engine_dir, sizeof w->engine_dir, "%s", w->build.bin_dir);
+	return install(w, t, e);
+}
+
+static enum reason
+build_found(struct work *w, struct transcript *t, struct err *e)
+{
+	struct prebuilt_ask ask = {.target = w->target, .programs = w->suite->programs,
+		.program_count = w->suite->program_count, .skip_build = w->skip_build,
+		.allow_prebuilt = str_eq(plat_env("ELIZA_MTP_ALLOW_PREBUILT_VULKAN_SMOKE", NULL), "1"),
+		.source = w->source_known ? &w->source : NULL};
+	char managed[BUILD_PATH];
+	enum reason why = REASON_INTERNAL;
+
+	ask.bin_dir = w->job->prebuilt;
+	if (ask.bin_dir == NULL) {
+		if (build_output_dir(w->target, managed, sizeof managed, e))
+			return REASON_INTERNAL;
+		ask.bin_dir = managed;
+	}
+	if (build_prebuilt(&ask, t, &w->build, &why, e))
+		return why;
+	w->build_known = true;
+	snprintf(w->engine_dir, sizeof w->engine_dir, "%s", w->build.bin_dir);
+	return REASON_NONE;
+}
+
+void
+gate_build(struct work *w, struct gate *g)
+{
+	struct transcript *t = gate_open(w, g, "build");
+	struct err e = {0};
+	enum reason why;
+
+	if (t == NULL)
+		return;
+	why = w->prebuilt ? build_found(w, t, &e) : build_from_source(w, t, &e);
+	if (w->build_known)
+		build_facts(t, w);
+	if (why != REASON_NONE)
+		gate_say(t, why, e.hint, "%s", e.msg);
+	else if (w->prebuilt)
+		gate_say(t, REASON_PREBUILT, NULL, "prebuilt engine in %s, not built here",
+			w->engine_dir);
+	else
+		gate_done(t, "%s %s%s%s", w->build.reused ? "reused the build of" : "built",
+			w->build.artifacts[0].name, w->build.reused ? " of " : "",
+			w->build.reused ? w->build.built_at : "");
+	gate_close(w, g, t);
+}

@@ -1,0 +1,80 @@
+/* The fixtures gate: cpu-verify in a process of its own, its JSON in the log. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/gate.h"
+#include "common/json.h"
+#include "common/plat.h"
+#include "common/str.h"
+
+#define FIXTURE_TIMEOUT_MS 300000
+
+static cJSON *
+array_take(cJSON *o, const char *key)
+{
+	cJSON *v = cJSON_DetachItemFromObjectCaseSensitive(o, key);
+
+	return v != NULL ? v : cJSON_CreateArray();
+}
+
+/* The checks and controls of the log become parts of the report. */
+static void
+fixtures_note(struct work *w, const struct gate *g)
+{
+	char path[GATE_PATH];
+	char *text = NULL;
+	size_t len;
+	cJSON *o;
+
+	if (g->log_name[0] == '\0' || work_path(w, g->log_name, path, sizeof path, NULL) ||
+	    plat_read_file(path, 16u << 20, &text, &len, NULL))
+		return;
+	if ((o = fixtures_read(text, len)) != NULL) {
+		cJSON_Delete(w->fixtures);
+		cJSON_Delete(w->controls);
+		w->fixtures = array_take(o, "checks");
+		w->controls = array_take(o, "controls");
+	}
+	cJSON_Delete(o);
+	free(text);
+}
+
+void
+gate_fixtures(struct work *w, struct gate *g)
+{
+	struct transcript *t = gate_open(w, g, "fixtures");
+	char self[GATE_PATH], tolerance[32];
+	struct buf names;
+	struct proc_result r;
+	struct err e = {0};
+	int i, bad = 0;
+
+	if (t == NULL)
+		return;
+	buf_init(&names, 4096);
+	for (i = 0; i < w->suite->fixture_count; i++)
+		bad |= buf_addf(&names, &e, "%s%s", i ? "," : "", w->suite->fixtures[i]);
+	snprintf(tolerance, sizeof tolerance, "%.9g", w->suite->tolerance);
+	if (bad || plat_self(self, sizeof self, &e)) {
+		gate_say(t, REASON_INTERNAL, NULL, "%s", e.msg);
+	} else {
+		const char *argv[] = {self, "cpu-verify", "--json", "--tolerance", tolerance,
+			"--only", names.data, NULL};
+		struct proc_spec spec = {.argv = argv, .tick = work_tick,
+			.timeout_ms = w->ask->fixture_timeout_ms ? w->ask->fixture_timeout_ms
+								 : FIXTURE_TIMEOUT_MS};
+
+		if (transcript_run(t, &spec, NULL, &r, &e))
+			gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
+		else if (r.timed_out || r.cancelled)
+			gate_say(t, r.timed_out ? REASON_TIMEOUT : REASON_CANCELLED, NULL,
+				"cpu-verify was stopped after %lld s", (long long)(r.ms / 1000));
+		else if (r.signal != 0)
+			gate_say(t, REASON_HARNESS_CRASHED, NULL, "cpu-verify died of signal %d",
+				r.signal);
+	}
+	buf_fini(&names);
+	gate_close(w, g, t);
+	fixtures_note(w, g);
+}

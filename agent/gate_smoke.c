@@ -1,0 +1,473 @@
+/* The graph smoke: the driver program once per cache family, judged from its log. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/gate.h"
+#include "common/json.h"
+#include "common/plat.h"
+#include "common/str.h"
+
+#define SMOKE_TIMEOUT_MS 600000
+#define SMOKE_CONTEXT "2048"
+#define MAX_ARGS 160
+#define HELP_MAX (1u << 20)
+
+struct smoke {
+	struct work *w;
+	struct gate *g;
+	const char *driver;     /* program name */
+	char path[GATE_PATH];   /* of the driver */
+	char cache[ELOG_TYPE];
+	const char *argv[MAX_ARGS];
+	int argc;
+	char tokens[16], ngl[16], seed[16];
+	char *extra;            /* owned */
+};
+
+static const char *
+pick_override(const struct work *w, enum override o, const char *fallback)
+{
+	return w->job->override[o] != NULL ? w->job->override[o] : fallback;
+}
+
+const char *
+smoke_driver(const struct work *w)
+{
+	return pick_override(w, OVERRIDE_DRIVER, w->suite->driver);
+}
+
+int
+smoke_help(struct work *w, struct err *e)
+{
+	char path[GATE_PATH], how[64];
+	const char *argv[] = {path, "--help", NULL};
+	struct proc_result r;
+	char *out = NULL, *errs = NULL;
+
+	if (w->help != NULL)
+		return 0;
+	if (str_fmt(path, sizeof path, e, "%s/%s", w->engine_dir, smoke_driver(w)) ||
+	    proc_capture(argv, w->engine_dir, 60000, HELP_MAX, &out, &errs, &r, e))
+		return -1;
+	if (r.exit != 0) {
+		proc_describe(&r, how, sizeof how);
+		err_set(e, ERR_BLOCKED, "%s --help: %s%s%.120s", smoke_driver(w), how,
+			errs[0] ? ": " : "", errs);
+		e->msg[strcspn(e->msg, "\n")] = '\0';
+		free(out);
+		free(errs);
+		return -1;
+	}
+	/* some builds print it on stderr */
+	w->help = strlen(out) > strlen(errs) ? out : errs;
+	free(w->help == out ? errs : out);
+	w->help_len = strlen(w->help);
+	return 0;
+}
+
+static const struct suite_family *
+family_of(const struct suite *su, const char *name)
+{
+	int i;
+
+	for (i = 0; i < su->family_count; i++)
+		if (strcmp(su->families[i].name, name) == 0)
+			return &su->families[i];
+	return NULL;
+}
+
+static void
+types_text(char names[][ELOG_TYPE], int n, char *out, size_t size)
+{
+	size_t used = 0, k;
+	int i;
+
+	out[0] = '\0';
+	for (i = 0; i < n; i++) {
+		k = strlen(names[i]);
+		if (used + k + 3 > size)
+			return;
+		used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", names[i]);
+	}
+}
+
+/* Which cache type stands for the family in this build; REASON_NONE with s->cache. */
+static enum reason
+cache_find(struct smoke *s, struct err *e)
+{
+	static char names[64][ELOG_TYPE];
+	struct suite_family plain = {.aliases = {s->g->family}, .alias_count = 1};
+	const struct suite_family *f;
+	const char *found;
+	char list[200];
+	int n;
+
+	n = elog_help_types(s->w->help, s->w->help_len, names, str_count(names));
+	if (n == 0) {
+		err_set(e, ERR_BLOCKED, "the help of %s has no --cache-type-k", s->driver);
+		return REASON_HELP_UNREADABLE;
+	}
+	if (strcmp(s->g->family, "baseline") == 0)
+		plain.aliases[0] = s->w->suite->baseline;
+	f = s->w->job->override[OVERRIDE_CACHE_TYPES] ? NULL
+		: family_of(s->w->suite, s->g->family);
+	found = elog_resolve(f ? f : &plain, names, n);
+	if (found == NULL) {
+		types_text(names, n, list, sizeof list);
+		err_set(e, ERR_BLOCKED, "no name of %s is a cache type of this build; it accepts %s",
+			s->g->family, list);
+		return REASON_FAMILY_NOT_IN_BUILD;
+	}
+	snprintf(s->cache, sizeof s->cache, "%s", found);
+	if (!gguf_suits(&s->w->model, s->cache, e))
+		return REASON_MODEL_NOT_SUITABLE;
+	return REASON_NONE;
+}
+
+static void
+arg(struct smoke *s, const char *a)
+{
+	if (s->argc + 1 < MAX_ARGS)
+		s->argv[s->argc++] = a;
+}
+
+static bool
+has(const struct smoke *s, const char *option)
+{
+	return elog_help_has(s->w->help, s->w->help_len, option);
+}
+
+/* Options that only some builds know: a row each. */
+static const struct optional {
+	const char *probe; /* in the help */
+	const char *args[3];
+} optionals[] = {
+	{"--ignore-eos", {"--ignore-eos", NULL, NULL}},
+	{"--fit", {"--fit", "off", NULL}},
+	{"-lv", {"-lv", "5", NULL}},
+	{"--no-display-prompt", {"--no-display-prompt", NULL, NULL}},
+};
+/* What each driver needs so that it generates once and ends. */
+static const struct driver_row {
+	const char *name;
+	const char *arg;
+} drivers[] = {
+	{"llama-completion", "-no-cnv"},
+	{"llama-cli", "-st"},
+};
+
+static int
+argv_make(struct smoke *s, struct err *e)
+{
+	const struct work *w = s->w;
+	char *words[64];
+	const char *extra = w->job->override[OVERRIDE_EXTRA_ARGS];
+	size_t i, k;
+	int n, j;
+
+	snprintf(s->tokens, sizeof s->tokens, "%lld", (long long)w->suite->tokens);
+	snprintf(s->ngl, sizeof s->ngl, "%lld", (long long)w->suite->ngl);
+	snprintf(s->seed, sizeof s->seed, "%lld", (long long)w->suite->seed);
+	arg(s, s->path);
+	arg(s, "-m");
+	arg(s, w->model_path);
+	arg(s, "-p");
+	arg(s, pick_override(w, OVERRIDE_PROMPT, w->suite->prompt));
+	arg(s, "-n");
+	arg(s, pick_override(w, OVERRIDE_TOKENS, s->tokens));
+	arg(s, "-ngl");
+	arg(s, pick_override(w, OVERRIDE_NGL, s->ngl));
+	arg(s, "--cache-type-k");
+	arg(s, s->cache);
+	arg(s, "-c");
+	arg(s, SMOKE_CONTEXT);
+	arg(s, "--seed");
+	arg(s, s->seed);
+	arg(s, "--temp");
+	arg(s, "0");
+	for (i = 0; i < str_count(drivers); i++)
+		if (strcmp(drivers[i].name, s->driver) == 0)
+			arg(s, drivers[i].arg);
+	for (i = 0; i < str_count(optionals); i++)
+		for (k = 0; has(s, optionals[i].probe) && optionals[i].args[k] != NULL; k++)
+			arg(s, optionals[i].args[k]);
+	if (extra != NULL) {
+		if ((s->extra = strdup(extra)) == NULL)
+			return err_set(e, ERR_NOMEM, "no memory for arguments");
+		if ((n = str_split(s->extra, false, words, 64)) < 0)
+			return err_set(e, ERR_LIMIT, "more than 64 extra arguments");
+		for (j = 0; j < n; j++)
+			arg(s, words[j]);
+	}
+	return 0;
+}
+
+static cJSON *
+strings(const char *const *list)
+{
+	cJSON *a = cJSON_CreateArray(), *v;
+
+	for (; a != NULL && *list != NULL; list++) {
+		v = cJSON_CreateObject(); /* wrapper, so that odd bytes become U+FFFD */
+		if (v == NULL || !json_add_text(v, "s", *list, strlen(*list)) ||
+		    !cJSON_AddItemToArray(a, cJSON_DetachItemFromObject(v, "s"))) {
+			cJSON_Delete(v);
+			cJSON_Delete(a);
+			return NULL;
+		}
+		cJSON_Delete(v);
+	}
+	return a;
+}
+
+static bool
+placement_add(cJSON *o, const struct elog *l)
+{
+	cJSON *places = json_add_object(o, "opPlacement"), *op;
+	int i;
+
+	for (i = 0; places != NULL && i < l->place_count; i++) {
+		op = (cJSON *)json_get(places, l->places[i].op);
+		if (op == NULL && (op = json_add_object(places, l->places[i].op)) == NULL)
+			return false;
+		if (json_get(op, l->places[i].backend) == NULL &&
+		    !json_add_int(op, l->places[i].backend, l->places[i].nodes))
+			return false;
+	}
+	return places != NULL;
+}
+
+static bool
+buffers_add(cJSON *o, const struct elog *l)
+{
+	cJSON *list = json_add_array(o, "kvBuffers"), *b;
+	int i;
+
+	for (i = 0; list != NULL && i < l->kv_count; i++) {
+		b = cJSON_CreateObject();
+		if (b == NULL || !cJSON_AddItemToArray(list, b) ||
+		    !json_add_str(b, "device", l->kv[i].device) ||
+		    !json_add_num(b, "mib", l->kv[i].mib))
+			return false;
+	}
+	return list != NULL;
+}
+
+/* smokes[]: what the log says, in numbers. */
+static cJSON *
+smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_name,
+	const char *out_sha)
+{
+	const struct elog *l = &f->elog;
+	cJSON *o = cJSON_CreateObject();
+	char offload[32];
+
+	snprintf(offload, sizeof offload, "%d/%d", l->offloaded, l->layers);
+	if (o != NULL && json_add_str(o, "family", s->g->family) &&
+	    json_add_str(o, "driver", s->driver) && json_add_str(o, "cacheAsked", s->cache) &&
+	    json_add_str(o, "cacheApplied", l->k_type[0] ? l->k_type : NULL) &&
+	    json_add_str(o, "cacheAppliedV", l->v_type[0] ? l->v_type : NULL) &&
+	    json_add(o, "argv", strings(s->argv)) &&
+	    json_add_str(o, "kvDevice", l->kv_count > 0 ? l->kv[0].device : NULL) &&
+	    buffers_add(o, l) &&
+	    json_add_str(o, "layersOffloaded", l->layers >= 0 ? offload : NULL) &&
+	    placement_add(o, l) && json_add_int(o, "tokensAsked", f->tokens_asked) &&
+	    json_add_int(o, "tokensGenerated", l->tokens) &&
+	    json_add_str(o, "outputFile", out_name) && json_add_str(o, "outputSha256", out_sha) &&
+	    json_add_num(o, "promptMs", l->prompt_ms) && json_add_num(o, "evalMs", l->eval_ms) &&
+	    json_add_int(o, "exit", f->exit) && json_add_int(o, "signal", f->signal) &&
+	    json_add_int(o, "ms", f->ms) && json_add_int(o, "logBytesDropped", (int64_t)f->dropped) &&
+	    json_add_int(o, "logGrammar", ELOG_VERSION) && json_add_str(o, "log", s->g->log_name))
+		return o;
+	cJSON_Delete(o);
+	return NULL;
+}
+
+static void
+smoke_note(struct smoke *s, const char *out_name)
+{
+	struct smoke_facts *f = calloc(1, sizeof *f);
+	char path[GATE_PATH], sha[DIGEST_HEX] = "";
+	char *text = NULL;
+	size_t len;
+	cJSON *row;
+
+	if (f != NULL && s->g->log_name[0] != '\0' &&
+	    work_path(s->w, s->g->log_name, path, sizeof path, NULL) == 0 &&
+	    plat_read_file(path, SIZE_MAX / 4, &text, &len, NULL) == 0 &&
+	    smoke_facts_read(text, len, f)) {
+		work_artifact_file(s->w, out_name, sha);
+		if ((row = smoke_row(s, f, out_name, sha)) != NULL)
+			cJSON_AddItemToArray(s->w->smokes, row);
+	}
+	free(text);
+	free(f);
+}
+
+/* One run of the engine into the gate's log. */
+static void
+smoke_run(struct smoke *s, const char *stem)
+{
+	static const char *const env_debug = "GGML_SCHED_DEBUG=2";
+	struct work *w = s->w;
+	char name[256], path[GATE_PATH], library[GATE_PATH + 32];
+	const char *env[] = {env_debug, library, NULL};
+	struct proc_spec spec = {.argv = s->argv, .cwd = w->engine_dir, .env = env,
+		.timeout_ms = w->ask->smoke_timeout_ms ? w->ask->smoke_timeout_ms : SMOKE_TIMEOUT_MS,
+		.tick = work_tick};
+	struct transcript *t = gate_open(w, s->g, stem);
+	struct proc_result r;
+	struct err e = {0};
+
+	if (t == NULL)
+		return;
+	snprintf(library, sizeof library, "LD_LIBRARY_PATH=%s", w->engine_dir);
+	if (work_name(w, stem, "out", name, sizeof name, &e) ||
+	    work_path(w, name, path, sizeof path, &e) ||
+	    transcript_run(t, &spec, path, &r, &e))
+		gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
+	gate_close(w, s->g, t);
+	smoke_note(s, name);
+}
+
+/* A family that could not be run: its log says why, with the help that was read. */
+static void
+smoke_refuse(struct smoke *s, enum reason why, const struct err *e, bool with_help)
+{
+	char stem[128];
+	struct transcript *t;
+	struct err inner = {0};
+
+	snprintf(stem, sizeof stem, "%s-none", s->g->family);
+	if ((t = gate_open(s->w, s->g, stem)) == NULL)
+		return;
+	if (with_help && transcript_bytes(t, "--help", s->w->help, s->w->help_len, &inner))
+		gate_factf(t, "help", "%s", inner.msg);
+	gate_say(t, why, e->hint, "%s", e->msg);
+	gate_close(s->w, s->g, t);
+}
+
+void
+gate_smoke(struct work *w, struct gate *g)
+{
+	struct smoke s = {.w = w, .g = g};
+	struct err e = {0};
+	char stem[160];
+	enum reason why;
+
+	s.driver = smoke_driver(w);
+	if (str_fmt(s.path, sizeof s.path, &e, "%s/%s", w->engine_dir, s.driver)) {
+		smoke_refuse(&s, REASON_INTERNAL, &e, false);
+	} else if (!plat_is_file(s.path)) {
+		err_set(&e, ERR_BLOCKED, "%s is not in %s", s.driver, w->engine_dir);
+		smoke_refuse(&s, REASON_DRIVER_MISSING, &e, false);
+	} else if (smoke_help(w, &e)) {
+		smoke_refuse(&s, REASON_HELP_UNREADABLE, &e, false);
+	} else if ((why = cache_find(&s, &e)) != REASON_NONE) {
+		smoke_refuse(&s, why, &e, true);
+	} else if (argv_make(&s, &e)) {
+		smoke_refuse(&s, REASON_INTERNAL, &e, false);
+	} else {
+		snprintf(stem, sizeof stem, "%.60s-%s", g->family, s.cache);
+		smoke_run(&s, stem);
+	}
+	free(s.extra);
+}
+
+/* ---- after the runs ---- */
+
+static const cJSON *
+baseline_row(const struct work *w)
+{
+	const cJSON *v, *found = NULL;
+
+	cJSON_ArrayForEach(v, w->smokes) {
+		if (str_eq(json_str(v, "family"), "baseline"))
+			return v;
+		if (found == NULL && str_eq(json_str(v, "cacheAsked"), w->suite->baseline))
+			found = v;
+	}
+	return found;
+}
+
+static char *
+output_read(const struct work *w, const cJSON *row, size_t *len)
+{
+	const char *name = json_str(row, "outputFile");
+	char path[GATE_PATH], *text = NULL;
+
+	if (name == NULL || work_path(w, name, path, sizeof path, NULL) ||
+	    plat_read_file(path, 64u << 20, &text, len, NULL))
+		return NULL;
+	return text;
+}
+
+static void
+distances(struct work *w)
+{
+	const cJSON *base = baseline_row(w);
+	size_t base_len = 0, len = 0;
+	char *base_text = base ? output_read(w, base, &base_len) : NULL, *text;
+	cJSON *v;
+	double d;
+
+	cJSON_ArrayForEach(v, w->smokes) {
+		text = base_text ? output_read(w, v, &len) : NULL;
+		d = text ? output_distance(base_text, base_len, text, len) : -1;
+		if (d < 0 ? json_add_null(v, "distance") : json_add_num(v, "distance", d))
+			json_add_str(v, "baseline", json_str(base, "cacheAsked"));
+		free(text);
+	}
+	free(base_text);
+}
+
+/* The plain key=value summary that the shell runners wrote; without finished_at it is an
+ * unfinished run. */
+static int
+summary_text(const struct work *w, struct buf *b, struct err *e)
+{
+	char when[24];
+	const cJSON *v;
+	int i, rc;
+
+	plat_utc(w->started_ms, when);
+	rc = buf_addf(b, e, "target=%s\nbin_dir=%s\nmodel=%s\ntokens=%s\nngl=%s\ncache_runs=",
+		w->target ? w->target->name : w->lane->name, w->engine_dir, w->model_path,
+		pick_override(w, OVERRIDE_TOKENS, "4"), pick_override(w, OVERRIDE_NGL, "99"));
+	cJSON_ArrayForEach(v, w->smokes)
+		rc |= buf_addf(b, e, "%s%s:%s", v == w->smokes->child ? "" : " ",
+			json_str(v, "family"), json_str(v, "cacheAsked"));
+	rc |= buf_addf(b, e, "\nbackend_pattern=KV buffer on %s\ndriver=%s\nstarted_at=%s\nuname=%s %s %s\n",
+		w->lane->kv_device, smoke_driver(w), when,
+		w->host.os, w->host.kernel, w->host.arch);
+	for (i = 0; i < w->gate_count; i++)
+		if (w->gates[i].id == GATE_GRAPH_SMOKE)
+			rc |= buf_addf(b, e, "%s %s log=%s%s%s\n",
+				w->gates[i].j.outcome == OUTCOME_PASS ? "PASS"
+					: outcome_name(w->gates[i].j.outcome),
+				w->gates[i].family, w->gates[i].log_name,
+				w->gates[i].j.reason != REASON_NONE ? " reason=" : "",
+				w->gates[i].j.reason != REASON_NONE ? reason_name(w->gates[i].j.reason) : "");
+	plat_utc(plat_now_ms(), when);
+	return rc | buf_addf(b, e, "finished_at=%s\n", when);
+}
+
+void
+smoke_finish(struct work *w)
+{
+	struct err e = {0};
+	struct buf b;
+	char name[256], path[GATE_PATH];
+
+	distances(w);
+	buf_init(&b, 1u << 20);
+	if (summary_text(w, &b, &e) == 0 &&
+	    work_name(w, "graph-smoke", "summary", name, sizeof name, &e) == 0 &&
+	    work_path(w, name, path, sizeof path, &e) == 0 &&
+	    plat_write_file(path, b.data, b.len, 0644, &e) == 0)
+		work_artifact_file(w, name, NULL);
+	else
+		event_note(w->ask->events, "graph-smoke", e.msg);
+	buf_fini(&b);
+}

@@ -1,0 +1,390 @@
+#include "agent/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/serve.h"
+#include "agent/work.h"
+#include "common/json.h"
+#include "common/plat.h"
+#include "common/str.h"
+
+#define PATH_BYTES 4096
+
+/* ---- what both commands share ---- */
+
+struct place {
+	struct conf conf;
+	char state[PATH_BYTES], cache[PATH_BYTES], key_path[PATH_BYTES];
+	struct sign_key *key;
+};
+
+static int
+place_open(struct place *p, const char *config, const char *state, struct err *e)
+{
+	p->key = NULL;
+	if (conf_load(config, &p->conf, e) ||
+	    serve_state_dir(&p->conf, state, p->state, sizeof p->state, e) ||
+	    plat_mkdirs(p->state, 0750, e) ||
+	    str_fmt(p->cache, sizeof p->cache, e, "%s/cache", p->state) ||
+	    str_fmt(p->key_path, sizeof p->key_path, e, "%s/key.pem", p->state))
+		return -1;
+	return sign_key_open(p->key_path, true, &p->key, e);
+}
+
+static void
+ask_fill(struct work_ask *ask, const struct place *p, const struct job *j)
+{
+	const uint64_t *v = p->conf.v;
+
+	ask->job = j;
+	ask->key = p->key;
+	ask->cache_dir = p->cache;
+	ask->log_cap = v[CONF_LOG_CAP];
+	ask->build_timeout_ms = (uint32_t)v[CONF_BUILD_TIMEOUT] * 1000;
+	ask->smoke_timeout_ms = (uint32_t)v[CONF_SMOKE_TIMEOUT] * 1000;
+	ask->fixture_timeout_ms = (uint32_t)v[CONF_FIXTURE_TIMEOUT] * 1000;
+}
+
+/* ---- run ---- */
+
+struct run_values {
+	const char *report, *model, *source, *source_ref, *suite, *only, *log_dir, *prebuilt;
+	const char *config, *state;
+	struct opt_list set;
+	bool json;
+};
+
+static const char *const onlys[] = {"probe", "build", "fixtures", "smoke", NULL};
+#define O(member) offsetof(struct run_values, member)
+static const struct opt run_opts[] = {
+	{"report", 'r', OPT_TEXT, O(report), .word = "PATH",
+		.help = "write the report there; not being able to is not a pass (ELIZA_MTP_HARDWARE_REPORT)"},
+	{"suite", 's', OPT_TEXT, O(suite), .fallback = "eliza-1", .word = "NAME|FILE",
+		.help = "what to run: eliza-1, llama.cpp, or a suite file"},
+	{"model", 'm', OPT_TEXT, O(model), .word = "PATH",
+		.help = "the GGUF model (ELIZA_MTP_SMOKE_MODEL)"},
+	{"source", 'S', OPT_TEXT, O(source), .word = "PATH",
+		.help = "the engine's source: a folder, a git URL or a git bundle (ELIZA_MTP_LLAMA_DIR)"},
+	{"source-ref", 0, OPT_TEXT, O(source_ref), .word = "REF",
+		.help = "branch, tag or commit of the source"},
+	{"only", 0, OPT_CHOICE, O(only), .choices = onlys, .word = "PART",
+		.help = "only these gates and what they need; never recordable"},
+	{"prebuilt", 0, OPT_TEXT, O(prebuilt), .word = "DIR",
+		.help = "an engine that was built elsewhere; never recordable"},
+	{"set", 0, OPT_LIST, O(set), .word = "KEY=VALUE",
+		.help = "override for bring-up: cacheTypes, tokens, ngl, prompt, extraArgs, cmakeFlags, driver"},
+	{"log-dir", 0, OPT_TEXT, O(log_dir), .word = "DIR",
+		.help = "where logs and summary go (ELIZA_MTP_HARDWARE_REPORT_DIR)"},
+	{"json", 0, OPT_FLAG, O(json), .help = "one JSON event a line on standard output"},
+	{"config", 'c', OPT_TEXT, O(config), .word = "FILE", .help = "the configuration file"},
+	{"state", 0, OPT_TEXT, O(state), .word = "DIR", .help = "the state folder: key and caches"},
+};
+
+/* Logs go where the old runners put them. */
+static int
+log_dir_find(const struct run_values *v, char *out, size_t size, struct err *e)
+{
+	static const char verify[] = "packages/inference/verify";
+	const char *env = plat_env("ELIZA_MTP_HARDWARE_REPORT_DIR", NULL);
+	char cwd[PATH_BYTES], *slash;
+
+	if (v->log_dir != NULL || env != NULL)
+		return str_copy(out, size, v->log_dir ? v->log_dir : env, e);
+	if (getcwd(cwd, sizeof cwd) == NULL)
+		return err_set(e, ERR_IO, "the current folder can not be named");
+	do {
+		if (str_fmt(out, size, NULL, "%s/%s", cwd, verify) == 0 && plat_is_dir(out))
+			return str_fmt(out, size, e, "%s/%s/hardware-results", cwd, verify);
+		if ((slash = strrchr(cwd, '/')) != NULL)
+			*slash = '\0';
+	} while (slash != NULL);
+	return str_copy(out, size, "./hardware-results", e);
+}
+
+static int
+suite_add(cJSON *o, const char *suite, struct err *e)
+{
+	struct suite *s = NULL;
+	bool ok;
+
+	if (strchr(suite, '/') == NULL && !str_ends(suite, ".json"))
+		return json_add_str(o, "suite", suite) ? 0 : err_set(e, ERR_NOMEM, "no memory");
+	if (suite_load(suite, &s, e))
+		return -1;
+	ok = json_add_str(o, "suite", s->name) && json_add_str(o, "suiteDocument", s->text);
+	suite_free(s);
+	return ok ? 0 : err_set(e, ERR_NOMEM, "no memory for a job");
+}
+
+/* The old variables, then what was --set over them. */
+static int
+overrides_add(cJSON *o, const struct run_values *v, struct err *e)
+{
+	cJSON *list = cJSON_CreateObject();
+	const char *value, *eq;
+	char key[64];
+	int i;
+
+	if (list == NULL)
+		return err_set(e, ERR_NOMEM, "no memory for a job");
+	for (i = 0; i < OVERRIDE_COUNT; i++)
+		if ((value = plat_env(overrides[i].variable, NULL)) != NULL &&
+		    !json_add_str(list, overrides[i].key, value))
+			goto nomem;
+	for (i = 0; i < v->set.count; i++) {
+		if ((eq = strchr(v->set.item[i], '=')) == NULL || eq - v->set.item[i] > 60) {
+			cJSON_Delete(list);
+			return err_set(e, ERR_USAGE, "--set %.40s: KEY=VALUE is wanted", v->set.item[i]);
+		}
+		memcpy(key, v->set.item[i], (size_t)(eq - v->set.item[i]));
+		key[eq - v->set.item[i]] = '\0';
+		cJSON_DeleteItemFromObjectCaseSensitive(list, key);
+		if (!json_add_str(list, key, eq + 1))
+			goto nomem;
+	}
+	if (list->child == NULL) {
+		cJSON_Delete(list);
+		return 0;
+	}
+	return json_add(o, "overrides", list) ? 0 : err_set(e, ERR_NOMEM, "no memory for a job");
+nomem:
+	cJSON_Delete(list);
+	return err_set(e, ERR_NOMEM, "no memory for a job");
+}
+
+static bool
+text_add(cJSON *o, const char *key, const char *given, const char *variable)
+{
+	const char *v = given != NULL ? given : variable != NULL ? plat_env(variable, NULL) : NULL;
+
+	return v == NULL || v[0] == '\0' || json_add_str(o, key, v);
+}
+
+static int
+job_make(const struct run_values *v, const char *lane, struct job **out, struct err *e)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	if (o == NULL || !json_add_str(o, "lane", lane) ||
+	    !text_add(o, "model", v->model, "ELIZA_MTP_SMOKE_MODEL") ||
+	    !text_add(o, "source", v->source, "ELIZA_MTP_LLAMA_DIR") ||
+	    !text_add(o, "sourceRef", v->source_ref, NULL) ||
+	    !text_add(o, "only", v->only, NULL) || !text_add(o, "prebuilt", v->prebuilt, NULL)) {
+		cJSON_Delete(o);
+		return err_set(e, ERR_NOMEM, "no memory for a job");
+	}
+	if (suite_add(o, v->suite, e) || overrides_add(o, v, e)) {
+		cJSON_Delete(o);
+		return -1;
+	}
+	return job_new(o, out, e);
+}
+
+struct screen {
+	bool json, terminal, line_open;
+	int64_t shown_ms;
+};
+
+static void
+screen_event(void *arg, const cJSON *o)
+{
+	struct screen *s = arg;
+	const char *type = json_str(o, "type"), *outcome = json_str(o, "outcome");
+	char *text;
+	int64_t now = plat_mono_ms(), total = json_int(o, "total", 0);
+
+	if (s->json) {
+		if ((text = json_text(o, false)) != NULL) {
+			puts(text);
+			fflush(stdout);
+		}
+		free(text);
+		return;
+	}
+	if (str_eq(type, "progress")) {
+		if (now - s->shown_ms < (s->terminal ? 200 : 10000))
+			return;
+		s->shown_ms = now;
+		fprintf(stderr, s->terminal ? "\r\033[K  %s %lld/%lld %s" : "  %s %lld/%lld %s\n",
+			json_str(o, "gate"), (long long)json_int(o, "done", 0), (long long)total,
+			json_str(o, "text") ? json_str(o, "text") : "");
+		s->line_open = s->terminal;
+		return;
+	}
+	if (s->line_open)
+		fputs("\r\033[K", stderr);
+	s->line_open = false;
+	if (str_eq(type, "gate") && str_eq(json_str(o, "state"), "end"))
+		fprintf(stderr, "%-10s %-24s %s%s%s\n", outcome, json_str(o, "gate"),
+			json_str(o, "reasonCode") ? json_str(o, "reasonCode") : "",
+			json_str(o, "reasonCode") ? ": " : "", json_str(o, "detail"));
+	else if (str_eq(type, "note"))
+		fprintf(stderr, "note       %s: %s\n", json_str(o, "gate") ? json_str(o, "gate") : "",
+			json_str(o, "text"));
+}
+
+static void
+verdict_print(const struct work_result *r, bool json)
+{
+	if (json)
+		return;
+	printf("%s%s%s%s\n", r->recordable ? "RECORDABLE PASS"
+			: r->outcome == OUTCOME_PASS ? "PASS, NOT RECORDABLE" : outcome_name(r->outcome),
+		r->reason != REASON_NONE ? " " : "", r->reason != REASON_NONE ? reason_name(r->reason) : "",
+		r->detail[0] ? ":" : "");
+	if (r->detail[0] != '\0')
+		printf("  %s\n", r->detail);
+	printf("report   %s\nevidence %s\n", r->report_path, r->envelope_path);
+}
+
+static int
+run_run(const struct opt_call *call)
+{
+	const struct run_values *v = call->values;
+	struct place place = {.key = NULL};
+	struct work_ask ask = {.runner_names = true, .overrides_from = "environment or --set"};
+	struct work_result result;
+	struct screen screen = {.json = v->json, .terminal = isatty(2) == 1};
+	struct event_log *events = NULL;
+	struct job *job = NULL;
+	struct err e = {0};
+	char log_dir[PATH_BYTES];
+	int status = EXIT_INCOMPLETE;
+
+	if (job_make(v, call->argv[0], &job, &e) ||
+	    place_open(&place, v->config, v->state, &e) ||
+	    log_dir_find(v, log_dir, sizeof log_dir, &e) || event_open(NULL, &events, &e))
+		goto out;
+	event_sink(events, screen_event, &screen);
+	ask_fill(&ask, &place, job);
+	ask.events = events;
+	ask.log_dir = log_dir;
+	ask.report_path = v->report ? v->report : plat_env("ELIZA_MTP_HARDWARE_REPORT", NULL);
+	if (work_run(&ask, &result, &e))
+		goto out;
+	verdict_print(&result, v->json);
+	status = result.exit;
+out:
+	if (e.code != ERR_NONE) {
+		err_print("verify-agent", &e);
+		status = err_exit(e.code);
+	}
+	event_close(events);
+	sign_key_free(place.key);
+	job_free(job);
+	return status;
+}
+
+const struct command run_command = {
+	.name = "run",
+	.arguments = "LANE",
+	.summary = "run every gate of a lane here, and write a signed report",
+	.help = "Does in the foreground what the daemon does for a controller, and what the shell\n"
+		"runners did: takes the same ELIZA_MTP_* (and older ELIZA_DFLASH_*) variables.\n"
+		"\n"
+		"  verify-agent run cpu --suite llama.cpp --model tiny.gguf --source ~/llama.cpp\n"
+		"  verify-agent run cpu --only probe\n"
+		"  ELIZA_MTP_SMOKE_MODEL=tiny.gguf verify-agent run cpu --report out.json\n"
+		"\n"
+		"Exit status: 0 recordable pass, 1 fail, 2 usage, 3 blocked, 4 refused, 6 incomplete,\n"
+		"7 all that ran passed but it can not be recorded.",
+	.opts = run_opts,
+	.opt_count = str_count(run_opts),
+	.size = sizeof(struct run_values),
+	.min_args = 1,
+	.max_args = 1,
+	.run = run_run,
+};
+
+/* ---- work ---- */
+
+struct work_values {
+	const char *state, *job, *config, *post_mortem;
+};
+#define W(member) offsetof(struct work_values, member)
+static const struct opt work_opts[] = {
+	{"state", 0, OPT_TEXT, W(state), .word = "DIR", .help = "the state folder"},
+	{"job", 0, OPT_TEXT, W(job), .word = "ID", .help = "the job"},
+	{"config", 0, OPT_TEXT, W(config), .word = "FILE", .help = "the configuration file"},
+	{"post-mortem", 0, OPT_TEXT, W(post_mortem), .word = "REASON",
+		.help = "write the report of a job whose worker died"},
+};
+
+static int
+work_job_load(const char *spool, struct job **out, struct err *e)
+{
+	char path[PATH_BYTES];
+	char *text = NULL;
+	size_t len;
+	int rc;
+
+	if (str_fmt(path, sizeof path, e, "%s/job.json", spool) ||
+	    plat_read_file(path, JOB_MAX_BYTES, &text, &len, e))
+		return -1;
+	rc = job_parse(text, len, out, e);
+	free(text);
+	return rc;
+}
+
+static int
+work_do(const struct work_values *v, struct work_result *result, struct err *e)
+{
+	struct place place = {.key = NULL};
+	struct work_ask ask = {.overrides_from = "job"};
+	struct event_log *events = NULL;
+	struct job *job = NULL;
+	char spool[PATH_BYTES], events_path[PATH_BYTES];
+	int reason, rc = -1;
+
+	if (v->state == NULL || v->job == NULL || !str_is_hex(v->job, JOB_ID_HEX))
+		return err_set(e, ERR_USAGE, "--state DIR and --job ID are wanted");
+	if (place_open(&place, v->config, v->state, e) ||
+	    str_fmt(spool, sizeof spool, e, "%s/spool/%s", place.state, v->job) ||
+	    str_fmt(events_path, sizeof events_path, e, "%s/events/%s.ndjson", place.state, v->job) ||
+	    work_job_load(spool, &job, e) || event_open(events_path, &events, e))
+		goto out;
+	ask_fill(&ask, &place, job);
+	ask.events = events;
+	ask.log_dir = spool;
+	if (v->post_mortem == NULL) {
+		rc = work_run(&ask, result, e);
+	} else if ((reason = reason_find(v->post_mortem)) <= REASON_NONE) {
+		err_set(e, ERR_USAGE, "unknown reason %.40s", v->post_mortem);
+	} else {
+		rc = work_post_mortem(&ask, events_path, (enum reason)reason,
+			reason_hint((enum reason)reason), result, e);
+	}
+out:
+	event_close(events);
+	sign_key_free(place.key);
+	job_free(job);
+	return rc;
+}
+
+static int
+work_run_command(const struct opt_call *call)
+{
+	struct work_result result;
+	struct err e = {0};
+
+	if (work_do(call->values, &result, &e)) {
+		err_print("verify-agent work", &e);
+		return err_exit(e.code);
+	}
+	return result.exit;
+}
+
+const struct command work_command = {
+	.name = "work",
+	.arguments = "",
+	.summary = "one job of the daemon, in a process of its own",
+	.help = "",
+	.opts = work_opts,
+	.opt_count = str_count(work_opts),
+	.size = sizeof(struct work_values),
+	.run = work_run_command,
+	.hidden = true,
+};

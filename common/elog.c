@@ -1,0 +1,770 @@
+#include "common/elog.h"
+
+#include <string.h>
+
+#include "common/elog_line.h"
+#include "common/span.h"
+#include "common/str.h"
+
+struct parse {
+	struct elog *l;
+	/* The KV caches that one context allocates, one after the other.  `real` once a
+	 * buffer is larger than 0: the dry pass of --fit prints the same lines with 0.00. */
+	char k_type[ELOG_TYPE], v_type[ELOG_TYPE];
+	bool open, real;
+	/* The graph whose nodes are printed now, and whether it is only tried. */
+	bool reserving, try_next, trial;
+	/* The message at hand, without time stamp; its level "IWED" or NUL. */
+	struct span line;
+	char level;
+	int n_predict, n_remain; /* of the debug lines of llama-completion; -1 unknown */
+	/* What follows the refusal of a cache type: the option's own help. */
+	char usage[2048];
+	size_t usage_len;
+};
+
+struct row {
+	const char *fn;  /* function name in front; NULL any or none; "x*" begins with x */
+	const char *pat; /* see span_match() */
+	void (*fill)(struct parse *, const struct span *caps, int arg);
+	int arg;
+};
+
+static void
+set_error(struct parse *p)
+{
+	span_copy(p->l->error, sizeof p->l->error, p->line);
+}
+
+static void
+set_cause(struct parse *p)
+{
+	if (p->l->cause[0] == '\0')
+		span_copy(p->l->cause, sizeof p->l->cause, p->line);
+	set_error(p);
+}
+
+/* ---- allocation ---- */
+
+static void
+group_close(struct parse *p)
+{
+	p->open = false;
+}
+
+static void
+group_open(struct parse *p)
+{
+	if (p->open)
+		return;
+	p->open = true;
+	p->real = false;
+	p->reserving = p->trial = true;
+	p->k_type[0] = p->v_type[0] = '\0';
+}
+
+/* A context really allocates: what was known of an earlier one, and troubles of the dry
+ * pass that did not stop the engine, are no longer true. */
+static void
+group_real(struct parse *p)
+{
+	struct elog *l = p->l;
+
+	p->real = true;
+	l->kv_count = l->place_count = l->attn_count = 0;
+	l->graphs = 0;
+	l->kv_write_seen = l->attn_seen = l->overflow = false;
+	l->model_load_failed = l->v_needs_fa = l->head_not_divisible = false;
+	l->model_reason = REASON_NONE;
+	l->cause[0] = '\0';
+	memcpy(l->k_type, p->k_type, sizeof l->k_type);
+	memcpy(l->v_type, p->v_type, sizeof l->v_type);
+}
+
+static void
+on_kv_buffer(struct parse *p, const struct span *caps, int arg)
+{
+	struct elog *l = p->l;
+	double mib = span_number(caps[1]);
+	char device[sizeof l->kv[0].device];
+	int i;
+
+	(void)arg;
+	group_open(p);
+	if (mib <= 0)
+		return;
+	if (!p->real)
+		group_real(p);
+	span_copy(device, sizeof device, caps[0]);
+	for (i = 0; i < l->kv_count && strcmp(l->kv[i].device, device) != 0; i++)
+		;
+	if (i == ELOG_MAX_BUFFERS) {
+		l->overflow = true;
+		return;
+	}
+	if (i == l->kv_count) {
+		memcpy(l->kv[i].device, device, sizeof device);
+		l->kv[i].mib = 0;
+		l->kv_count++;
+	}
+	l->kv[i].mib += mib;
+}
+
+/* A context with two caches (sliding window) has two types; when they differ the name
+ * becomes "q8_0/f16", which equals no type that was asked for. */
+static void
+type_join(char type[ELOG_TYPE], struct span s)
+{
+	char word[ELOG_TYPE];
+	size_t n = strlen(type);
+
+	span_copy(word, sizeof word, s);
+	if (n == 0) {
+		memcpy(type, word, sizeof word);
+	} else if (strcmp(type, word) != 0 && strchr(type, '/') == NULL && n + 2 < ELOG_TYPE) {
+		type[n] = '/';
+		span_copy(type + n + 1, ELOG_TYPE - n - 1, s);
+	}
+}
+
+static void
+on_kv_types(struct parse *p, const struct span *caps, int arg)
+{
+	group_open(p);
+	type_join(p->k_type, caps[arg]);
+	type_join(p->v_type, caps[arg + 2]);
+	if (!p->real)
+		return;
+	memcpy(p->l->k_type, p->k_type, sizeof p->k_type);
+	memcpy(p->l->v_type, p->v_type, sizeof p->v_type);
+}
+
+static void
+on_context(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	group_close(p);
+	p->l->flash_attention = ELOG_FA_UNKNOWN;
+}
+
+static void
+on_loading(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	group_close(p);
+}
+
+static void
+on_offloaded(struct parse *p, const struct span *caps, int arg)
+{
+	(void)arg;
+	group_close(p);
+	p->l->offloaded = span_int(caps[0]);
+	p->l->layers = span_int(caps[1]);
+}
+
+static void
+on_architecture(struct parse *p, const struct span *caps, int arg)
+{
+	span_copy(p->l->architecture, sizeof p->l->architecture, span_trim(caps[arg]));
+}
+
+static void
+on_flash_attention(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps;
+	p->l->flash_attention = (enum elog_fa)arg;
+}
+
+/* ---- devices ---- */
+
+static bool
+is_software(struct span name)
+{
+	static const char *const names[] = {
+		"llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render",
+	};
+	size_t i;
+
+	for (i = 0; i < str_count(names); i++)
+		if (span_has_nocase(name, names[i]))
+			return true;
+	return false;
+}
+
+/* "CUDA0 (NVIDIA H200) (0000:00:06.0) - 142629 MiB free": keeps name and description,
+ * which may hold parentheses of its own.  The first device of the log stays. */
+static void
+on_device(struct parse *p, const struct span *caps, int arg)
+{
+	struct span s = caps[0];
+	size_t i;
+	int depth = 0;
+
+	(void)arg;
+	for (i = 0; i < s.n; i++) {
+		depth += s.p[i] == '(' ? 1 : s.p[i] == ')' ? -1 : 0;
+		if (s.p[i] == ')' && depth <= 0)
+			break;
+	}
+	s.n = i < s.n ? i + 1 : s.n;
+	if (is_software(s))
+		p->l->software_device = true;
+	if (p->l->device[0] == '\0')
+		span_copy(p->l->device, sizeof p->l->device, s);
+}
+
+static void
+on_vulkan_device(struct parse *p, const struct span *caps, int arg)
+{
+	if (is_software(caps[arg]))
+		p->l->software_device = true;
+}
+
+/* ---- generation ---- */
+
+static void
+on_prompt_time(struct parse *p, const struct span *caps, int arg)
+{
+	p->l->prompt_ms = span_number(caps[arg]);
+	p->l->prompt_tokens = span_int(caps[arg + 1]);
+}
+
+/*
+ * The engine prints at least 1 run, even when there was none, and then 0.00 ms.  The
+ * first token comes from the prompt's own evaluation; a prompt of one token is counted
+ * as a run, then the prompt's time is 0.00 ms.
+ */
+static void
+on_runs(struct parse *p, const struct span *caps, int arg)
+{
+	struct elog *l = p->l;
+	int runs = span_int(caps[1]);
+
+	(void)arg;
+	l->eval_ms = span_number(caps[0]);
+	if (runs == 1 && l->eval_ms < 0.005)
+		runs = 0;
+	l->tokens = runs + (l->prompt_ms >= 0 && l->prompt_ms < 0.005 ? 0 : 1);
+}
+
+/* The server's form, which llama-cli -st prints: the number of tokens itself. */
+static void
+on_tokens(struct parse *p, const struct span *caps, int arg)
+{
+	p->l->eval_ms = span_number(caps[arg]);
+	p->l->tokens = span_int(caps[arg + 1]);
+}
+
+static void
+on_predict(struct parse *p, const struct span *caps, int arg)
+{
+	p->n_predict = span_int(caps[arg]);
+	p->n_remain = -1;
+}
+
+static void
+on_remain(struct parse *p, const struct span *caps, int arg)
+{
+	p->n_remain = span_int(caps[arg]);
+}
+
+/* ---- placement ---- */
+
+static void
+on_reserving(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->reserving = true;
+}
+
+static void
+on_reserved(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->reserving = false;
+	group_close(p);
+}
+
+static void
+on_reserve_graph(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->try_next = true;
+}
+
+/* "## SPLIT #0:" begins a graph. */
+static void
+on_split(struct parse *p, const struct span *caps, int arg)
+{
+	(void)arg;
+	if (span_int(caps[0]) != 0)
+		return;
+	p->trial = p->reserving || p->try_next;
+	p->try_next = false;
+	if (p->real && !p->trial)
+		p->l->graphs++;
+}
+
+static void
+place_add(struct elog *l, const char *op, const char *backend)
+{
+	struct elog_place *at;
+	int i;
+
+	for (i = 0; i < l->place_count; i++) {
+		at = &l->places[i];
+		if (strcmp(at->op, op) == 0 && strcmp(at->backend, backend) == 0) {
+			at->nodes++;
+			return;
+		}
+	}
+	if (l->place_count == ELOG_MAX_PLACES)
+		return;
+	at = &l->places[l->place_count++];
+	memcpy(at->op, op, sizeof at->op);
+	memcpy(at->backend, backend, sizeof at->backend);
+	at->nodes = 1;
+}
+
+/* Which nodes are the attention of a cache family: op and tensor begin so (the engine
+ * cuts ops to 10 letters and tensors to 20). */
+static const struct attn_rule {
+	const char *op, *tensor;
+	bool reads;
+} attn_rules[] = {
+	{ "FLASH_ATTN", "", true },
+	{ "ATTN_SCORE", "", true },
+	{ "FUSED_ATTN", "", true },
+	{ "MUL_MAT", "kq", true },
+	{ "SOFT_MAX", "kq", false },
+	{ "SET_ROWS", "cache_k", false },
+	{ "SET_ROWS", "cache_v", false },
+	{ "CPY", "cache_k", false },
+	{ "CPY", "cache_v", false },
+	{ "CPY", "k_cache_view", false },
+	{ "CPY", "v_cache_view", false },
+};
+
+static void
+attn_add(struct elog *l, const char *op, const char *tensor, const char *backend)
+{
+	struct elog_attn *at;
+	int i;
+
+	for (i = 0; i < l->attn_count; i++)
+		if (strcmp(l->attn[i].backend, backend) == 0) {
+			l->attn[i].nodes++;
+			return;
+		}
+	if (l->attn_count == ELOG_MAX_BACKENDS) {
+		l->overflow = true;
+		return;
+	}
+	at = &l->attn[l->attn_count++];
+	memcpy(at->backend, backend, sizeof at->backend);
+	memcpy(at->op, op, sizeof at->op);
+	memcpy(at->tensor, tensor, sizeof at->tensor);
+	at->nodes = 1;
+}
+
+/* A copy of the cache that is read is named "cache_k_l0 (view) (permuted) (copy)". */
+static bool
+is_kv_write(const char *op, const char *tensor)
+{
+	if (strcmp(op, "SET_ROWS") == 0)
+		return str_starts(tensor, "cache_k");
+	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "k_cache_view") ||
+		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL));
+}
+
+static void
+node_add(struct elog *l, const char *op, const char *tensor, const char *backend)
+{
+	size_t i;
+
+	place_add(l, op, backend);
+	for (i = 0; i < str_count(attn_rules); i++)
+		if (str_starts(op, attn_rules[i].op) &&
+		    str_starts(tensor, attn_rules[i].tensor))
+			break;
+	if (i == str_count(attn_rules))
+		return;
+	attn_add(l, op, tensor, backend);
+	l->attn_seen = l->attn_seen || attn_rules[i].reads;
+	l->kv_write_seen = l->kv_write_seen || is_kv_write(op, tensor);
+}
+
+/* caps: op, tensor with its size "(   1K)", backend with the cause of its choice */
+static void
+on_node(struct parse *p, const struct span *caps, int arg)
+{
+	struct span tensor = span_trim(caps[2]), backend = span_trim(caps[3]);
+	char op[16], name[24], where[16];
+	size_t i;
+
+	(void)arg;
+	if (!p->real || p->trial)
+		return;
+	for (i = tensor.n; i > 0 && tensor.p[i - 1] != '('; i--)
+		;
+	tensor.n = i > 0 ? i - 1 : tensor.n;
+	for (i = 0; i < backend.n && !span_is_blank(backend.p[i]); i++)
+		;
+	backend.n = i;
+	span_copy(op, sizeof op, span_trim(caps[1]));
+	span_copy(name, sizeof name, span_trim(tensor));
+	span_copy(where, sizeof where, backend);
+	node_add(p->l, op, name, where);
+}
+
+/* ---- trouble ---- */
+
+/* Flags that need no more than being seen; rows name them by offset. */
+static void
+on_flag(struct parse *p, const struct span *caps, int arg)
+{
+	bool *flag = (bool *)(void *)((char *)p->l + arg);
+
+	(void)caps;
+	*flag = true;
+}
+
+static void
+on_trouble(struct parse *p, const struct span *caps, int arg)
+{
+	on_flag(p, caps, arg);
+	set_cause(p);
+}
+
+static void
+on_abort(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->aborted = true;
+	set_error(p);
+}
+
+/* The backtrace after an abort: the line before it is the headline. */
+static void
+on_backtrace(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->aborted = true;
+}
+
+/* tensor "cache_k_l0 (view)", buffer "CUDA0", op "SET_ROWS" */
+static void
+on_op_unsupported(struct parse *p, const struct span *caps, int arg)
+{
+	struct span tensor = caps[0];
+	char op[24], device[20], name[24];
+	size_t i;
+
+	(void)arg;
+	p->l->aborted = true;
+	for (i = 0; i < tensor.n && tensor.p[i] != ' '; i++)
+		if (tensor.p[i] == '_' && i + 2 < tensor.n && tensor.p[i + 1] == 'l' &&
+		    span_is_digit(tensor.p[i + 2]))
+			break;
+	tensor.n = i;
+	span_copy(op, sizeof op, caps[2]);
+	span_copy(device, sizeof device, caps[1]);
+	span_copy(name, sizeof name, tensor);
+	if (str_fmt(p->l->op_unsupported, sizeof p->l->op_unsupported, NULL,
+	    "%s on %s for %s", op, device, name))
+		p->l->op_unsupported[0] = '?';
+	set_cause(p);
+}
+
+/* A special reason beats the general one, the first special one stays. */
+static void
+on_model(struct parse *p, const struct span *caps, int arg)
+{
+	struct elog *l = p->l;
+
+	(void)caps;
+	l->model_load_failed = true;
+	if (l->model_reason == REASON_NONE ||
+	    (l->model_reason == REASON_MODEL_MALFORMED && arg != REASON_MODEL_MALFORMED)) {
+		l->model_reason = (enum reason)arg;
+		l->cause[0] = '\0';
+	}
+	set_cause(p);
+}
+
+static void
+on_model_open(struct parse *p, const struct span *caps, int arg)
+{
+	on_model(p, caps, span_has(caps[arg], "No such file") ? REASON_MODEL_MISSING :
+		REASON_MODEL_UNREADABLE);
+}
+
+static void
+on_error(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	if (p->level != 'D' && p->level != 'I')
+		set_error(p);
+}
+
+static void
+on_error_prefix(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->error_prefix = true;
+	set_error(p);
+}
+
+#define FLAG(name) (int)offsetof(struct elog, name)
+
+/*
+ * Version 1 of the table; ELOG_VERSION counts changes of meaning.  A line may fill from
+ * several rows.  Function names changed often ("llm_load_tensors", "load_tensors"), so
+ * most rows take any; the words after them hardly changed since 2024.  Lines of 2023
+ * ("kv self size = 256.00 MB") name neither type nor device and so prove nothing.
+ */
+static const struct row rows[] = {
+	/* model and device */
+	{ NULL, "loaded meta data with %*", on_loading, 0 },
+	{ NULL, "- kv %d: general.architecture str = %s", on_architecture, 1 },
+	{ NULL, "arch = %s", on_architecture, 0 },
+	{ NULL, "using device %*", on_device, 0 },
+	{ "ggml_vulkan", "%d = %*", on_vulkan_device, 1 },
+	{ "Vulkan*", "%* | uma: %*", on_vulkan_device, 0 },
+	{ "ggml_vulkan", "Warning: Device type is CPU%*", on_flag, FLAG(software_device) },
+	{ NULL, "offloaded %d/%d layers to GPU", on_offloaded, 0 },
+	{ "warning", "no usable GPU found%*", on_flag, FLAG(no_gpu_warning) },
+	/* context and cache */
+	{ NULL, "constructing llama_context", on_context, 0 },
+	{ "llama_new_context_with_model", "n_ctx = %d", on_context, 0 },
+	{ "llama_init_from_model", "n_ctx = %d", on_context, 0 },
+	{ NULL, "flash_attn = auto", on_flash_attention, ELOG_FA_AUTO },
+	{ NULL, "flash_attn = enabled", on_flash_attention, ELOG_FA_ENABLED },
+	{ NULL, "flash_attn = disabled", on_flash_attention, ELOG_FA_DISABLED },
+	{ NULL, "flash_attn = 1", on_flash_attention, ELOG_FA_ENABLED },
+	{ NULL, "flash_attn = 0", on_flash_attention, ELOG_FA_DISABLED },
+	{ NULL, "Flash Attention was auto, set to enabled", on_flash_attention, ELOG_FA_ENABLED },
+	{ NULL, "Flash Attention was auto, set to disabled", on_flash_attention, ELOG_FA_DISABLED },
+	{ NULL, "Flash Attention enabled", on_flash_attention, ELOG_FA_ENABLED },
+	{ NULL, "Flash Attention not supported, set to disabled", on_flash_attention, ELOG_FA_DISABLED },
+	{ NULL, "flash_attn%* forcing off", on_flash_attention, ELOG_FA_DISABLED },
+	{ NULL, "%s KV buffer size = %f MiB", on_kv_buffer, 0 },
+	{ NULL, "size = %f MiB (%*), K (%s): %f MiB, V (%s): %f MiB", on_kv_types, 2 },
+	{ NULL, "KV self size = %f MiB, K (%s): %f MiB, V (%s): %f MiB", on_kv_types, 1 },
+	/* graphs */
+	{ NULL, "reserving ...", on_reserving, 0 },
+	{ NULL, "reserving a graph for ubatch%*", on_reserve_graph, 0 },
+	{ NULL, "graph splits = %*", on_reserved, 0 },
+	{ NULL, "graph splits (measure): %*", on_reserved, 0 },
+	{ NULL, "## SPLIT #%d: %*", on_split, 0 },
+	{ NULL, "node #%*(%*): %* [%*] %*", on_node, 0 },
+	{ NULL, "node #%*(%*): %* [%*]", on_node, 0 },
+	/* timings */
+	{ NULL, "prompt eval time = %f ms / %d tokens%*", on_prompt_time, 0 },
+	{ NULL, "eval time = %f ms / %d runs%*", on_runs, 0 },
+	{ NULL, "eval time = %f ms / %d tokens%*", on_tokens, 0 },
+	{ NULL, "id %d | task %d | prompt eval time = %f ms / %d tokens%*", on_prompt_time, 2 },
+	{ NULL, "id %d | task %d | eval time = %f ms / %d tokens%*", on_tokens, 2 },
+	{ "generate", "n_ctx = %d, n_batch = %d, n_predict = %d,%*", on_predict, 2 },
+	{ "n_remain", "%d", on_remain, 0 },
+	/* devices that fail */
+	{ "ggml_cuda_init", "failed to initialize %*", on_trouble, FLAG(backend_init_failed) },
+	{ "ggml_vulkan", "No devices found.", on_trouble, FLAG(backend_init_failed) },
+	{ NULL, "failed to initialize %s backend", on_trouble, FLAG(backend_init_failed) },
+	{ NULL, "failed to initialize the context: failed to initialize %s backend", on_trouble, FLAG(backend_init_failed) },
+	{ "ggml_metal*", "error: failed to %*", on_trouble, FLAG(backend_init_failed) },
+	{ "ggml_vulkan", "device lost on %*", on_trouble, FLAG(device_lost) },
+	{ NULL, "%*ErrorDeviceLost%*", on_trouble, FLAG(device_lost) },
+	{ NULL, "%*VK_ERROR_DEVICE_LOST%*", on_trouble, FLAG(device_lost) },
+	{ NULL, "%*GPU is lost%*", on_trouble, FLAG(device_lost) },
+	{ NULL, "%*failed: out of memory%*", on_trouble, FLAG(out_of_memory) },
+	{ NULL, "%*ErrorOutOfDeviceMemory%*", on_trouble, FLAG(out_of_memory) },
+	{ NULL, "failed to allocate %s buffer of size %*", on_trouble, FLAG(out_of_memory) },
+	{ NULL, "%*failed to allocate buffer for kv cache%*", on_trouble, FLAG(out_of_memory) },
+	{ NULL, "%*failed to allocate compute %s buffers", on_trouble, FLAG(out_of_memory) },
+	{ NULL, "error loading model: unable to allocate %s buffer", on_trouble, FLAG(out_of_memory) },
+	/* what the engine refuses */
+	{ NULL, "%*V cache quantization requires flash_attn", on_trouble, FLAG(v_needs_fa) },
+	{ NULL, "%*quantized V cache requires flash_attn%*", on_trouble, FLAG(v_needs_fa) },
+	{ NULL, "%*quantized V cache was requested, but this requires Flash Attention%*", on_trouble, FLAG(v_needs_fa) },
+	{ NULL, "%s cache type %s with block size %d does not divide %*", on_trouble, FLAG(head_not_divisible) },
+	{ NULL, "%*Unsupported cache type: %s", on_trouble, FLAG(unknown_cache_type) },
+	{ NULL, "%*Invalid cache type: %s", on_trouble, FLAG(unknown_cache_type) },
+	{ NULL, "please use llama-completion instead", on_trouble, FLAG(conversation_refused) },
+	{ NULL, "--no-conversation is not supported by %*", on_trouble, FLAG(conversation_refused) },
+	{ "commands", "", on_flag, FLAG(speaks_cli_only) },
+	/* model */
+	{ NULL, "failed to open GGUF file '%*' (%*)", on_model_open, 1 },
+	{ NULL, "error loading model: failed to open %*: %*", on_model_open, 1 },
+	{ "gguf_init*", "invalid magic%*", on_model, REASON_MODEL_NOT_GGUF },
+	{ "gguf_init*", "failed to read magic%*", on_model, REASON_MODEL_NOT_GGUF },
+	{ "gguf_init*", "failed to read %*", on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "%*is not within the file bounds%*", on_model, REASON_MODEL_TRUNCATED },
+	{ NULL, "error loading model%*unknown model architecture%*", on_model, REASON_MODEL_NOT_SUITABLE },
+	{ NULL, "error loading model%*unsupported model architecture%*", on_model, REASON_MODEL_NOT_SUITABLE },
+	{ NULL, "error loading model: %*", on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "failed to load model%*", on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "error: unable to load model%*", on_model, REASON_MODEL_MALFORMED },
+	/* ends */
+	{ NULL, "pre-allocated tensor (%*) in a buffer (%*) that cannot run the operation (%s)%*", on_op_unsupported, 0 },
+	{ "GGML_ASSERT", "%*", on_abort, 0 },
+	{ NULL, "GGML_ASSERT(%*", on_abort, 0 },
+	{ NULL, "terminate called%*", on_abort, 0 },
+	{ NULL, "libc++abi: terminating%*", on_abort, 0 },
+	{ NULL, "Memory access fault by GPU%*", on_abort, 0 },
+	{ NULL, "%*(ggml_abort+%*", on_backtrace, 0 },
+	{ "Error", "%*", on_error_prefix, 0 },
+	{ "error", "%*", on_error, 0 },
+	{ NULL, "error: %*", on_error, 0 },
+	{ NULL, "error while handling %*", on_error, 0 },
+	{ NULL, "failed to %*", on_error, 0 },
+};
+
+/* ---- lines ---- */
+
+/* "llama_kv_cache: text", "srv    load_model: text", "main : text": the last word before
+ * the colon is the function.  Changes nothing when the line has none. */
+static void
+head_split(struct span line, struct span *fn, struct span *body)
+{
+	size_t i = 0, start = 0, end = 0;
+	int words = 0;
+
+	while (words < 2) {
+		start = i;
+		while (i < line.n && (span_is_word(line.p[i]) || line.p[i] == '~'))
+			i++;
+		if (i == start || i - start > 64)
+			return;
+		end = i;
+		words++;
+		while (i < line.n && span_is_blank(line.p[i]))
+			i++;
+		if (i < line.n && line.p[i] == ':')
+			break;
+	}
+	if (i >= line.n || line.p[i] != ':' ||
+	    (i + 1 < line.n && !span_is_blank(line.p[i + 1])))
+		return;
+	fn->p = line.p + start;
+	fn->n = end - start;
+	body->p = line.p + i + 1;
+	body->n = line.n - i - 1;
+	*body = span_trim(*body);
+}
+
+/* "/src/ggml.cpp:974: text", which only an abort prints.  Gives the text. */
+static bool
+source_split(struct span line, struct span *body)
+{
+	static const char *const ends[] = {
+		".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".m", ".mm",
+	};
+	size_t i, j, k, n;
+
+	for (i = 0; i < line.n && i < 512; i++) {
+		if (line.p[i] != ':')
+			continue;
+		for (j = i + 1; j < line.n && span_is_digit(line.p[j]); j++)
+			;
+		if (j == i + 1 || j + 1 >= line.n || line.p[j] != ':' || line.p[j + 1] != ' ')
+			continue;
+		for (k = 0; k < str_count(ends); k++) {
+			n = strlen(ends[k]);
+			if (i > n && memcmp(line.p + i - n, ends[k], n) == 0) {
+				body->p = line.p + j + 2;
+				body->n = line.n - j - 2;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool
+fn_matches(const char *want, struct span fn)
+{
+	size_t n;
+
+	if (want == NULL)
+		return true;
+	n = strlen(want);
+	if (want[n - 1] == '*')
+		return fn.n >= n - 1 && memcmp(fn.p, want, n - 1) == 0;
+	return fn.n == n && memcmp(fn.p, want, n) == 0;
+}
+
+/* Keeps the lines after a refused cache type, as long as they fit. */
+static void
+usage_add(struct parse *p)
+{
+	if (!p->l->unknown_cache_type || p->usage_len + p->line.n + 1 > sizeof p->usage)
+		return;
+	memcpy(p->usage + p->usage_len, p->line.p, p->line.n);
+	p->usage_len += p->line.n;
+	p->usage[p->usage_len++] = '\n';
+}
+
+/* One message: matched against every row. */
+static void
+message_parse(void *arg, struct span line, char level)
+{
+	struct parse *p = arg;
+	struct span caps[SPAN_MAX_FIELDS], fn = { "", 0 }, body = line;
+	size_t i;
+
+	p->line = line;
+	p->level = level;
+	usage_add(p);
+	if (level == 'E')
+		set_error(p);
+	if (source_split(line, &body))
+		on_abort(p, NULL, 0);
+	else
+		head_split(line, &fn, &body);
+	memset(caps, 0, sizeof caps);
+	for (i = 0; i < str_count(rows); i++)
+		if (fn_matches(rows[i].fn, fn) && span_match(body, rows[i].pat, caps))
+			rows[i].fill(p, caps, rows[i].arg);
+}
+
+static void
+accepted_types(const struct parse *p)
+{
+	char names[32][ELOG_TYPE];
+	struct elog *out = p->l;
+	size_t used = 0, n;
+	int i, count = elog_help_types(p->usage, p->usage_len, names, (int)str_count(names));
+
+	for (i = 0; i < count; i++) {
+		n = strlen(names[i]);
+		if (used + n + 3 > sizeof out->accepted)
+			break;
+		if (used > 0) {
+			memcpy(out->accepted + used, ", ", 2);
+			used += 2;
+		}
+		memcpy(out->accepted + used, names[i], n);
+		used += n;
+	}
+	out->accepted[used] = '\0';
+}
+
+void
+elog_parse(const char *log, size_t len, struct elog *out)
+{
+	struct parse p;
+
+	memset(out, 0, sizeof *out);
+	out->offloaded = out->layers = out->prompt_tokens = out->tokens = -1;
+	out->prompt_ms = out->eval_ms = -1;
+	memset(&p, 0, sizeof p);
+	p.l = out;
+	p.trial = true;
+	p.n_predict = p.n_remain = -1;
+	elog_messages(log, len, message_parse, &p);
+	if (out->tokens < 0 && p.n_remain == 0)
+		out->tokens = p.n_predict;
+	accepted_types(&p);
+}

@@ -1,0 +1,567 @@
+#include "common/elog.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/span.h"
+#include "common/str.h"
+
+/* The scheduler prints five letters of a backend's name. */
+#define BACKEND_CUT 5
+
+struct judge {
+	const struct elog *l;
+	const struct smoke_ask *ask;
+	struct smoke_verdict *out;
+};
+
+/* ---- names of devices ---- */
+
+/* One "[a-z]" of a glob at *g; moves *g behind it. */
+static bool
+set_matches(const char **g, char c)
+{
+	const char *p = *g + 1;
+	bool hit = false;
+
+	for (; *p != '\0' && *p != ']'; p++) {
+		if (p[1] == '-' && p[2] != '\0' && p[2] != ']') {
+			hit = hit || (c >= p[0] && c <= p[2]);
+			p += 2;
+		} else {
+			hit = hit || c == *p;
+		}
+	}
+	*g = *p == ']' ? p + 1 : p;
+	return hit;
+}
+
+/* Glob of *, ? and [a-z].  With cut, s may go on behind its end. */
+static bool
+glob_matches(const char *glob, const char *s, bool cut)
+{
+	const char *star = NULL, *again = NULL, *g = glob;
+	bool hit;
+
+	while (*s != '\0') {
+		hit = false;
+		if (*g == '*') {
+			star = ++g;
+			again = s;
+			continue;
+		}
+		if (*g == '[') {
+			hit = set_matches(&g, *s);
+		} else if (*g == *s || (*g == '?')) {
+			hit = true;
+			g++;
+		}
+		if (hit) {
+			s++;
+		} else if (star != NULL) {
+			g = star;
+			s = ++again;
+		} else {
+			return false;
+		}
+	}
+	while (*g == '*')
+		g++;
+	return *g == '\0' || cut;
+}
+
+/* "CUDA_Host" is memory of the host, whatever the glob. */
+static bool
+device_matches(const struct lane *lane, const char *device)
+{
+	return !str_ends(device, "_Host") && glob_matches(lane->kv_device, device, false);
+}
+
+static bool
+backend_matches(const struct lane *lane, const char *backend)
+{
+	return glob_matches(lane->kv_device, backend, strlen(backend) == BACKEND_CUT);
+}
+
+/* ---- words ---- */
+
+static void verdict(struct judge *j, enum reason r, const char *fmt, ...) PRINTF(3, 4);
+
+/* Text of the engine may be long; a detail that is cut still says what happened. */
+static void
+verdict(struct judge *j, enum reason r, const char *fmt, ...)
+{
+	va_list ap;
+
+	j->out->reason = r;
+	j->out->outcome = reason_outcome(r);
+	va_start(ap, fmt);
+	vsnprintf(j->out->detail, sizeof j->out->detail, fmt, ap);
+	va_end(ap);
+	str_show(j->out->hint, sizeof j->out->hint, reason_hint(r), strlen(reason_hint(r)));
+}
+
+static void
+hint(struct judge *j, const char *text)
+{
+	str_show(j->out->hint, sizeof j->out->hint, text, strlen(text));
+}
+
+static void
+append(char *dst, size_t size, const char *separator, const char *text)
+{
+	size_t used = strlen(dst);
+
+	if (used + 1 < size)
+		snprintf(dst + used, size - used, "%s%s", used > 0 ? separator : "", text);
+}
+
+/* The line that says why, else the last error line, else a word that there is none. */
+static const char *
+headline(const struct elog *l)
+{
+	if (l->cause[0] != '\0')
+		return l->cause;
+	return l->error[0] != '\0' ? l->error : "no error line in its log";
+}
+
+static void
+kv_devices(const struct elog *l, char *dst, size_t size)
+{
+	int i;
+
+	dst[0] = '\0';
+	for (i = 0; i < l->kv_count; i++)
+		append(dst, size, " and ", l->kv[i].device);
+}
+
+static void
+attn_backends(const struct elog *l, char *dst, size_t size)
+{
+	int i;
+
+	dst[0] = '\0';
+	for (i = 0; i < l->attn_count; i++)
+		append(dst, size, " and ", l->attn[i].backend);
+}
+
+/* ---- checks, each true when it gave the verdict ---- */
+
+static bool
+check_cancelled(struct judge *j)
+{
+	if (!j->ask->cancelled)
+		return false;
+	verdict(j, REASON_CANCELLED, "cancelled while the engine ran");
+	return true;
+}
+
+/* The driver would converse for ever; a time limit that ended it is no time-out. */
+static bool
+check_driver(struct judge *j)
+{
+	if (!j->l->conversation_refused)
+		return false;
+	verdict(j, REASON_DRIVER_REFUSES, "the driver only converses: %s", headline(j->l));
+	return true;
+}
+
+static bool
+check_cache_type(struct judge *j)
+{
+	const struct elog *l = j->l;
+
+	if (!l->unknown_cache_type)
+		return false;
+	if (l->accepted[0] != '\0')
+		verdict(j, REASON_FAMILY_NOT_IN_BUILD, "this build has no cache type %s; it has %s",
+			j->ask->cache_type, l->accepted);
+	else
+		verdict(j, REASON_FAMILY_NOT_IN_BUILD, "this build has no cache type %s: %s",
+			j->ask->cache_type, headline(l));
+	return true;
+}
+
+static bool
+check_op(struct judge *j)
+{
+	if (j->l->op_unsupported[0] == '\0')
+		return false;
+	verdict(j, REASON_OP_NOT_SUPPORTED, "%s", j->l->op_unsupported);
+	return true;
+}
+
+static bool
+check_refusals(struct judge *j)
+{
+	const struct elog *l = j->l;
+
+	if (l->head_not_divisible)
+		verdict(j, REASON_MODEL_NOT_SUITABLE, "%s", headline(l));
+	else if (l->v_needs_fa)
+		verdict(j, REASON_V_CACHE_NEEDS_FA, "%s", headline(l));
+	else
+		return false;
+	return true;
+}
+
+static bool
+check_model(struct judge *j)
+{
+	const struct elog *l = j->l;
+
+	if (!l->model_load_failed)
+		return false;
+	verdict(j, l->model_reason, "the engine did not load the model: %s", headline(l));
+	if (l->model_reason == REASON_MODEL_NOT_SUITABLE)
+		hint(j, "this engine does not know the model's architecture; use another model");
+	return true;
+}
+
+static bool
+check_device(struct judge *j)
+{
+	const struct elog *l = j->l;
+	bool on_lane = false;
+	int i;
+
+	if (l->device_lost) {
+		verdict(j, REASON_DEVICE_LOST, "%s", headline(l));
+		return true;
+	}
+	if (j->ask->lane->api == API_CPU)
+		return false;
+	if (l->software_device) {
+		verdict(j, REASON_SOFTWARE_DEVICE, "the engine used a software device: %s",
+			l->device[0] != '\0' ? l->device : "a Vulkan device of type CPU");
+		return true;
+	}
+	for (i = 0; i < l->kv_count; i++)
+		on_lane = on_lane || device_matches(j->ask->lane, l->kv[i].device);
+	if (!l->backend_init_failed || on_lane)
+		return false;
+	verdict(j, REASON_BACKEND_INIT_FAILED, "%s", headline(l));
+	return true;
+}
+
+static bool
+check_memory(struct judge *j)
+{
+	if (!j->l->out_of_memory || j->ask->timed_out || j->ask->exit == 0)
+		return false;
+	verdict(j, REASON_MODEL_NOT_SUITABLE, "not enough memory on the device: %s",
+		headline(j->l));
+	hint(j, "free memory of the device, or use a smaller model");
+	return true;
+}
+
+static bool
+check_timeout(struct judge *j)
+{
+	if (!j->ask->timed_out)
+		return false;
+	if (j->l->speaks_cli_only) {
+		verdict(j, REASON_TIMEOUT, "the engine conversed until the time limit");
+		hint(j, "use llama-completion as the driver, or -st with llama-cli");
+	} else {
+		verdict(j, REASON_TIMEOUT, "the engine did not end within the time limit");
+	}
+	return true;
+}
+
+static bool
+check_end(struct judge *j)
+{
+	const struct elog *l = j->l;
+	const struct smoke_ask *a = j->ask;
+
+	if (l->aborted)
+		verdict(j, REASON_ENGINE_ABORT, "the engine aborted: %s", headline(l));
+	else if (a->signal != 0)
+		verdict(j, REASON_ENGINE_CRASH, "the engine died by signal %d: %s", a->signal,
+			headline(l));
+	else if (a->exit > 128 && a->exit <= 128 + 64)
+		verdict(j, REASON_ENGINE_CRASH, "the engine ended with %d (signal %d): %s",
+			a->exit, a->exit - 128, headline(l));
+	else if (l->error_prefix)
+		verdict(j, REASON_ENGINE_ERROR, "%s", headline(l));
+	else if (a->exit > 0)
+		verdict(j, REASON_ENGINE_EXIT, "the engine ended with exit code %d: %s", a->exit,
+			headline(l));
+	else if (a->exit < 0)
+		verdict(j, REASON_INTERNAL, "the engine's end was not seen");
+	else
+		return false;
+	return true;
+}
+
+static bool
+check_type(struct judge *j)
+{
+	struct span got = { j->l->k_type, strlen(j->l->k_type) };
+
+	if (got.n == 0 || span_eq_nocase(got, j->ask->cache_type))
+		return false;
+	verdict(j, REASON_KV_TYPE_DIFFERS, "K cache is %s, asked was %s", j->l->k_type,
+		j->ask->cache_type);
+	return true;
+}
+
+static bool
+check_offload(struct judge *j)
+{
+	const struct elog *l = j->l;
+
+	if (!j->ask->lane->offloads || l->offloaded < 0 ||
+	    (l->offloaded > 0 && l->offloaded == l->layers))
+		return false;
+	verdict(j, REASON_NOT_OFFLOADED, "%d of %d layers went to the device", l->offloaded,
+		l->layers);
+	return true;
+}
+
+static bool
+check_kv_place(struct judge *j)
+{
+	const struct elog *l = j->l;
+	char where[128];
+	int i;
+
+	for (i = 0; i < l->kv_count; i++)
+		if (!device_matches(j->ask->lane, l->kv[i].device))
+			break;
+	if (i == l->kv_count)
+		return false;
+	kv_devices(l, where, sizeof where);
+	verdict(j, REASON_KV_NOT_ON_DEVICE, "%s cache on %s, which is not the %s lane's device",
+		j->ask->cache_type, where, j->ask->lane->name);
+	return true;
+}
+
+/* The BLAS backend computes on the CPU. */
+static bool
+attn_is_right(const struct lane *lane, const char *backend)
+{
+	return backend_matches(lane, backend) ||
+		(lane->api == API_CPU && strcmp(backend, "BLAS") == 0);
+}
+
+static bool
+check_attention(struct judge *j)
+{
+	const struct elog *l = j->l;
+	const struct elog_attn *at;
+	int i;
+
+	for (i = 0; i < l->attn_count; i++) {
+		at = &l->attn[i];
+		if (attn_is_right(j->ask->lane, at->backend))
+			continue;
+		verdict(j, j->ask->lane->api == API_CPU ? REASON_KV_NOT_ON_DEVICE :
+			REASON_OP_ON_CPU, "%u attention nodes on %s, the first %s %s",
+			(unsigned)at->nodes, at->backend, at->op, at->tensor);
+		if (j->ask->lane->api == API_CPU)
+			hint(j, "use an engine built without a GPU backend for this lane");
+		return true;
+	}
+	return false;
+}
+
+static bool
+check_tokens(struct judge *j)
+{
+	if (j->l->tokens < 0 || j->l->tokens >= j->ask->tokens)
+		return false;
+	verdict(j, REASON_TOO_FEW_TOKENS, "%d of %d tokens came out", j->l->tokens,
+		j->ask->tokens);
+	return true;
+}
+
+/* What a pass needs and the log does not show. */
+static bool
+check_missing(struct judge *j)
+{
+	const struct elog *l = j->l;
+	char missing[200] = "";
+	bool gpu = j->ask->lane->api != API_CPU;
+
+	if (l->overflow)
+		append(missing, sizeof missing, ", ", "a list of devices that fits");
+	if (l->k_type[0] == '\0')
+		append(missing, sizeof missing, ", ", "the K cache type");
+	if (l->kv_count == 0)
+		append(missing, sizeof missing, ", ", "a KV buffer larger than 0");
+	if (l->tokens < 0)
+		append(missing, sizeof missing, ", ", "the eval time line");
+	if (j->ask->lane->offloads && l->offloaded < 0)
+		append(missing, sizeof missing, ", ", "the offloaded layers");
+	if (gpu && (l->graphs == 0 || !l->attn_seen))
+		append(missing, sizeof missing, ", ", "attention nodes of a computed graph");
+	else if (gpu && !l->kv_write_seen)
+		append(missing, sizeof missing, ", ", "the node that writes the K cache");
+	if (missing[0] == '\0')
+		return false;
+	verdict(j, REASON_LOG_TOO_QUIET, "missing in the log: %s", missing);
+	j->out->again = j->ask->exit == 0 && l->kv_count > 0 && l->tokens < 0;
+	if (j->out->again)
+		hint(j, "the engine ended before its log was written out; run it again");
+	else if (l->speaks_cli_only)
+		hint(j, "use llama-completion as the driver; llama-cli hides its log");
+	return true;
+}
+
+static void
+pass(struct judge *j)
+{
+	const struct elog *l = j->l;
+	char kv[96], attn[96], cut[48] = "";
+
+	kv_devices(l, kv, sizeof kv);
+	attn_backends(l, attn, sizeof attn);
+	if (j->ask->dropped > 0)
+		snprintf(cut, sizeof cut, ", %llu bytes of log cut out",
+			(unsigned long long)j->ask->dropped);
+	verdict(j, REASON_NONE, "K cache %s on %s, %d of %d tokens, attention %s%s%s", l->k_type,
+		kv, l->tokens, j->ask->tokens, attn[0] != '\0' ? "on " : "not shown", attn, cut);
+}
+
+void
+elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdict *out)
+{
+	/* First what names a cause, then how the process ended, then what is wrong, then
+	 * what is missing. */
+	static bool (*const checks[])(struct judge *) = {
+		check_cancelled, check_driver, check_cache_type, check_op, check_refusals,
+		check_model, check_device, check_memory, check_timeout, check_end, check_type,
+		check_offload, check_kv_place, check_attention, check_tokens, check_missing,
+	};
+	struct judge j = { l, ask, out };
+	size_t i;
+
+	memset(out, 0, sizeof *out);
+	for (i = 0; i < str_count(checks); i++)
+		if (checks[i](&j))
+			return;
+	pass(&j);
+}
+
+/* ---- help texts ---- */
+
+/* What an option's name may consist of; "turbo3" is not in "turbo3_tcq". */
+static bool
+is_name(char c)
+{
+	return span_is_word(c) || c == '+' || c == '-';
+}
+
+/* First whole word at or after from; len when there is none. */
+static size_t
+word_find(const char *text, size_t len, size_t from, const char *word)
+{
+	size_t n = strlen(word);
+	const char *at;
+
+	while (n > 0 && from + n <= len) {
+		at = memchr(text + from, *word, len - n + 1 - from);
+		if (at == NULL)
+			break;
+		from = (size_t)(at - text);
+		if (memcmp(at, word, n) == 0 && (from == 0 || !is_name(text[from - 1])) &&
+		    (from + n == len || !is_name(text[from + n])))
+			return from;
+		from++;
+	}
+	return len;
+}
+
+bool
+elog_help_has(const char *help, size_t len, const char *option)
+{
+	return word_find(help, len, 0, option) < len;
+}
+
+/* End of the option's description: the next line that begins with an option, or a blank
+ * line. */
+static size_t
+option_end(const char *help, size_t len, size_t from)
+{
+	size_t i = from;
+
+	while (i < len) {
+		for (; i < len && help[i] != '\n'; i++)
+			;
+		for (i++; i < len && (span_is_blank(help[i]) || help[i] == '\r'); i++)
+			;
+		if (i < len && (help[i] == '-' || help[i] == '\n'))
+			return i;
+	}
+	return len;
+}
+
+/* "f16, q8_0,\n   q4_0 (default: f16)": names up to the first that is no list item. */
+static int
+names_parse(const char *p, size_t n, char names[][ELOG_TYPE], int max)
+{
+	size_t i = 0, start;
+	int count = 0;
+
+	while (count < max) {
+		while (i < n && (span_is_blank(p[i]) || p[i] == '\r' || p[i] == '\n'))
+			i++;
+		for (start = i; i < n && is_name(p[i]); i++)
+			;
+		if (i == start || i - start >= ELOG_TYPE)
+			break;
+		memset(names[count], 0, ELOG_TYPE);
+		memcpy(names[count++], p + start, i - start);
+		while (i < n && (span_is_blank(p[i]) || p[i] == '\r'))
+			i++;
+		if (i == n || p[i] != ',')
+			break;
+		i++;
+	}
+	return count;
+}
+
+int
+elog_help_types(const char *help, size_t len, char names[][ELOG_TYPE], int max)
+{
+	static const char list[] = "allowed values:";
+	size_t at = 0, end;
+	struct span part;
+	int count;
+
+	/* An error message may name the option too; the description is the one with a list. */
+	while ((at = word_find(help, len, at, "--cache-type-k")) < len) {
+		end = option_end(help, len, at);
+		for (part.p = help + at, part.n = end - at; part.n >= sizeof list - 1;
+		     part.p++, part.n--)
+			if (memcmp(part.p, list, sizeof list - 1) == 0)
+				break;
+		if (part.n >= sizeof list - 1) {
+			count = names_parse(part.p + sizeof list - 1, part.n - (sizeof list - 1),
+				names, max);
+			if (count > 0)
+				return count;
+		}
+		at = end;
+	}
+	return 0;
+}
+
+const char *
+elog_resolve(const struct suite_family *f, char names[][ELOG_TYPE], int n)
+{
+	struct span name;
+	int a, i;
+
+	for (a = 0; a < f->alias_count; a++)
+		for (i = 0; i < n; i++) {
+			name.p = names[i];
+			name.n = strlen(names[i]);
+			if (span_eq_nocase(name, f->aliases[a]))
+				return f->aliases[a];
+		}
+	return NULL;
+}

@@ -1,0 +1,20 @@
+/*
+ * elog_line - takes an engine log apart into messages; a part of elog.
+ *
+ * A message is what one call of the engine's logger printed, without time stamp, level,
+ * colours and what backspaces removed.  Lines are cut at ELOG_MAX_LINE bytes.
+ */
+#ifndef COMMON_ELOG_LINE_H
+#define COMMON_ELOG_LINE_H
+
+#include <stddef.h>
+
+#include "common/span.h"
+
+/* text is trimmed, not empty and borrowed until return; level is one of "IWED", NUL when
+ * the message has none. */
+typedef void (*elog_message_fn)(void *arg, struct span text, char level);
+
+void elog_messages(const char *log, size_t len, elog_message_fn each, void *arg);
+
+#endif
