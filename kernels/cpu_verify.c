@@ -16,21 +16,22 @@ struct values {
 
 static const struct opt options[] = {
 	{"json", 0, OPT_FLAG, offsetof(struct values, json),
-		.help = "JSON on standard output, for programs"},
+	 .help = "JSON on standard output, for programs"},
 	{"fixtures", 0, OPT_TEXT, offsetof(struct values, fixtures), .word = "DIR",
-		.help = "read the fixtures from here instead of the built-in ones"},
+	 .help = "read the fixtures from here instead of the built-in ones"},
 	{"only", 0, OPT_TEXT, offsetof(struct values, only), .word = "NAME,...",
-		.max = 1024, .help = "check these kernels only"},
+	 .max = 1024, .help = "check these kernels only"},
 	{"tolerance", 0, OPT_TEXT, offsetof(struct values, tolerance), .word = "T",
-		.max = 32, .help = "largest difference that is not reached, for all checks"},
+	 .max = 32, .help = "largest difference that is not reached, for all checks"},
 };
 
 static const struct command command = {
 	.name = "cpu-verify",
 	.summary = "check the reference kernels against their fixtures",
-	.help = "Checks every kernel's numbers, then two planted errors that must be caught.\n"
-		"Exit status: 0 all pass, 1 a mismatch or a planted error that was missed,\n"
-		"2 bad usage, an unknown kernel or a fixture that does not fit.",
+	.help = "Checks every kernel's numbers, then two planted errors, which must be\n"
+		"caught.  Exit status: 0 all pass, 1 a mismatch or a planted error that\n"
+		"was missed, 2 bad usage, an unknown kernel or a fixture that does not\n"
+		"fit.",
 	.opts = options,
 	.opt_count = str_count(options),
 	.size = sizeof(struct values),
@@ -44,8 +45,10 @@ read_tolerance(const char *text, double *out, struct err *e)
 	errno = 0;
 	*out = strtod(text, &end);
 	if (errno != 0 || end == text || *end != '\0' || !isfinite(*out) || *out <= 0)
-		return err_set(e, ERR_USAGE,
-			"--tolerance: found \"%s\", wanted a finite number above 0", text);
+		return err_set(
+			e, ERR_USAGE,
+			"--tolerance: found \"%s\", wanted a finite number above 0",
+			text);
 	return 0;
 }
 
@@ -74,14 +77,14 @@ read_only(const char *text, struct verify_options *o, struct err *e)
 		return -1;
 	if ((n = str_split(copy, true, names, KERNEL_COUNT)) <= 0)
 		return err_set(e, ERR_USAGE, "--only: found %s, wanted 1 to %d names",
-			n == 0 ? "none" : "more", KERNEL_COUNT);
+			       n == 0 ? "none" : "more", KERNEL_COUNT);
 	for (i = 0; i < n; i++) {
 		if ((k = kernel_find(names[i])) == NULL)
 			return unknown_name(names[i], e);
 		for (j = 0; j < i; j++)
 			if (o->only[j] == k)
-				return err_set(e, ERR_USAGE, "--only: %s is named twice",
-					k->name);
+				return err_set(e, ERR_USAGE,
+					       "--only: %s is named twice", k->name);
 		o->only[o->only_count++] = k;
 	}
 	return 0;
@@ -126,7 +129,7 @@ cpu_verify_main(int argc, char **argv)
 	int n = 0, rc = EXIT_INCOMPLETE;
 
 	if (opt_parse(options, str_count(options), argc - 1, argv + 1, &v, args, 0, &n,
-		    &help, &e))
+		      &help, &e))
 		goto bad;
 	if (help)
 		return print_help();
@@ -139,10 +142,13 @@ cpu_verify_main(int argc, char **argv)
 		goto bad;
 	}
 	verify_run(&o, r);
-	if (v.json ? print_json(r) : (verify_print(stdout, r), 0))
+	if (!v.json)
+		verify_print(stdout, r);
+	/* A verdict that nobody could read is none. */
+	if ((v.json && print_json(r)) || fflush(stdout) || ferror(stdout))
 		fputs("cpu-verify: no memory, or standard output can not be written\n",
-			stderr);
-	else if (fflush(stdout) == 0 && !ferror(stdout))
+		      stderr);
+	else
 		rc = verify_exit(r);
 	free(r);
 	return rc;

@@ -21,15 +21,15 @@ struct work {
 	float *pi; /* REF_PI, of row->pi_seed */
 	struct buf text;
 	struct err *e;
-	int rc;    /* the first failure sticks, so that lines need no check each */
+	int rc; /* the first failure sticks, so that lines need no check each */
 };
 
-#define PUT(w, ...) \
+#define PUT(w, ...)                                                                    \
 	((w)->rc = (w)->rc || buf_addf(&(w)->text, (w)->e, __VA_ARGS__) ? -1 : 0)
 
 static void
 put_floats(struct work *w, int indent, const char *key, const float *v, size_t n,
-	const char *end)
+	   const char *end)
 {
 	size_t i;
 
@@ -97,20 +97,24 @@ put_header(struct work *w)
 		PUT(w, "  \"block_bytes\": %u,\n", k->k_bytes);
 		break;
 	case KERNEL_POLAR:
-		PUT(w, "  \"n_rows\": %d,\n  \"block_bytes\": %u,\n", N_KEYS, k->k_bytes);
+		PUT(w, "  \"n_rows\": %d,\n  \"block_bytes\": %u,\n", N_KEYS,
+		    k->k_bytes);
 		PUT(w, "  \"use_qjl\": %d,\n", k->use_qjl);
 		break;
 	case KERNEL_PREHT:
-		PUT(w, "  \"n_rows\": %d,\n  \"block_bytes\": %u,\n", N_KEYS, k->k_bytes);
+		PUT(w, "  \"n_rows\": %d,\n  \"block_bytes\": %u,\n", N_KEYS,
+		    k->k_bytes);
 		PUT(w, "  \"hadamard_inv_scale\": %.7g,\n", 1.0 / REF_HEAD);
 		break;
 	case KERNEL_FUSED:
-		PUT(w, "  \"proj_dim\": %d,\n  \"k_block_bytes\": %u,\n", REF_PROJ, k->k_bytes);
+		PUT(w, "  \"proj_dim\": %d,\n  \"k_block_bytes\": %u,\n", REF_PROJ,
+		    k->k_bytes);
 		PUT(w, "  \"v_block_bytes\": %u,\n", k->v_bytes);
 		PUT(w, "  \"v_blocks_per_token\": %u,\n", k->v_blocks);
 		if (k->use_qjl)
 			PUT(w, "  \"use_qjl\": 1,\n");
-		PUT(w, "  \"sm_scale\": %.9g,\n  \"q_is_pre_projected\": 1,\n", (double)SM_SCALE);
+		PUT(w, "  \"sm_scale\": %.9g,\n  \"q_is_pre_projected\": 1,\n",
+		    (double)SM_SCALE);
 		break;
 	}
 }
@@ -141,7 +145,7 @@ put_scores(struct work *w, size_t rows)
 	}
 	for (r = 0; r < rows; r++)
 		put_floats(w, 2, r ? "expected_scores_qjl" : "expected_scores", out[r],
-			N_KEYS, r + 1 < rows ? "," : "");
+			   N_KEYS, r + 1 < rows ? "," : "");
 	PUT(w, "}\n");
 }
 
@@ -174,8 +178,8 @@ print_case(struct work *w, const struct ref_case *c, const float *out)
 	const struct kernel *k = w->row;
 	size_t keys = (size_t)c->n_kv_heads * c->n_kv;
 
-	PUT(w, "    {\n      \"n_heads\": %u, \"n_kv_heads\": %u, \"n_kv\": %u,", c->n_heads,
-		c->n_kv_heads, c->n_kv);
+	PUT(w, "    {\n      \"n_heads\": %u, \"n_kv_heads\": %u, \"n_kv\": %u,",
+	    c->n_heads, c->n_kv_heads, c->n_kv);
 	if (c->causal)
 		PUT(w, " \"causal\": 1, \"q_pos_base\": %u,", c->q_pos_base);
 	PUT(w, "\n");
@@ -194,8 +198,8 @@ put_case(struct work *w, const struct shape *s)
 	uint8_t *kb = calloc(keys, (size_t)k->k_bytes * k->k_blocks);
 	uint8_t *vb = calloc(keys, (size_t)k->v_bytes * k->v_blocks);
 	float *out = calloc((size_t)s->n_heads * REF_HEAD, sizeof *out);
-	struct ref_case c = {s->n_heads, s->n_kv_heads, s->n_kv, q, kb, vb, k->use_qjl,
-		s->causal, s->q_pos_base, SM_SCALE};
+	struct ref_case c = {s->n_heads, s->n_kv_heads, s->n_kv,       q,	kb, vb,
+			     k->use_qjl, s->causal,	s->q_pos_base, SM_SCALE};
 
 	if (!q || !kb || !vb || !out) {
 		w->rc = err_set(w->e, ERR_NOMEM, "no memory for a fixture's case");
@@ -249,7 +253,9 @@ generate_all(generate_sink sink, void *arg, struct err *e)
 	buf_init(&w.text, MAX_BYTES);
 	for (i = 0; i < KERNEL_COUNT; i += rows) {
 		w.row = &kernels[i];
-		rows = i + 1 < KERNEL_COUNT && str_eq(kernels[i + 1].file, w.row->file) ? 2 : 1;
+		rows = i + 1 < KERNEL_COUNT && str_eq(kernels[i + 1].file, w.row->file)
+			       ? 2
+			       : 1;
 		ref_pi_fill(w.row->pi_seed, w.pi);
 		if (w.row->schema == KERNEL_FUSED)
 			put_fused(&w);

@@ -132,8 +132,8 @@ ref_turbo3_decode(const uint8_t *in, float out[REF_HEAD])
 	}
 }
 
-/* Conditions a quarter into y, stores its root mean square, and gives 1 / it, or 0 for a
- * quarter of zeros, whose codes are all 0. */
+/* Conditions a quarter into y, stores its root mean square, and gives 1 / it, or 0 for
+ * a quarter of zeros, whose codes are all 0. */
 static float
 conditioned(const float *x, float y[32], uint8_t *block)
 {
@@ -171,7 +171,7 @@ ref_turbo4_quantise(const float x[REF_HEAD], const float *pi, uint8_t *out)
 		id = conditioned(x + 32 * b, y, out);
 		for (j = 0; j < 32 && id != 0.0f; j++)
 			store_nibble(out + 2, j,
-				ref_below(y[j] * id, table_turbo4_thresholds, 15));
+				     ref_below(y[j] * id, table_turbo4_thresholds, 15));
 	}
 }
 
@@ -192,8 +192,8 @@ ref_turbo4_decode(const uint8_t *in, float out[REF_HEAD])
 #define TCQ_STATES 512
 
 /*
- * One step of Viterbi: a state's low six bits are the high six of the one before, so the
- * eight predecessors of s are 8 * (s & 63) + 0..7.
+ * One step of Viterbi: a state's low six bits are the high six of the one before, so
+ * the eight predecessors of s are 8 * (s & 63) + 0..7.
  */
 static void
 viterbi_step(float x, float cost[TCQ_STATES], uint8_t back[64])
@@ -245,7 +245,7 @@ ref_tcq_quantise(const float x[REF_HEAD], const float *pi, uint8_t *out)
 
 	(void)pi;
 	memset(out, 0, REF_TCQ_BLOCK);
-	/* The stream is the state before, then symbols: any 9 bits of it are a state. */
+	/* The stream is the state before, then symbols: 9 bits of it are a state. */
 	store_bits(out + 2, 0, 6, state >> 3);
 	for (t = 0; t < REF_HEAD; t++) {
 		store_bits(out + 2, 6 + 3 * t, 3, symbol[t]);
@@ -320,7 +320,7 @@ polar_quantise(const float x[REF_HEAD], bool residual, uint8_t *out)
 		code = ref_below(y[i], table_polar_boundaries, 15);
 		store_bits(out + 2, 4 * i, 4, code);
 		sum += (y[i] - table_polar_centroids[code]) *
-			ref_sign(table_polar_residual, i);
+		       ref_sign(table_polar_residual, i);
 	}
 	store16(out, ref_fp16_encode(l));
 	out[66] = residual && sum > 0;
@@ -390,7 +390,7 @@ ref_tbq3_quantise(const float x[REF_HEAD], const float *pi, uint8_t *out)
 		id = conditioned(x + 32 * b, y, out);
 		for (j = 0; j < 32 && id != 0.0f; j++)
 			store_bits(out + 2, 3 * j, 3,
-				ref_nearest(y[j] * id, table_tbq3_codebook, 8));
+				   ref_nearest(y[j] * id, table_tbq3_codebook, 8));
 	}
 }
 
@@ -419,7 +419,8 @@ ref_tbq4_quantise(const float x[REF_HEAD], const float *pi, uint8_t *out)
 	for (b = 0; b < REF_QUARTERS; b++, out += REF_TBQ4_BLOCK) {
 		id = conditioned(x + 32 * b, y, out);
 		for (j = 0; j < 32 && id != 0.0f; j++)
-			store_nibble(out + 2, j,
+			store_nibble(
+				out + 2, j,
 				ref_nearest(y[j] * id, table_turbo4_centroids, 16));
 	}
 }
@@ -449,7 +450,7 @@ ref_visible(const struct ref_case *c)
 /* Blocks of token t as query head h sees it. */
 static const uint8_t *
 key_at(const struct ref_case *c, const uint8_t *base, size_t bytes, uint32_t h,
-	uint32_t t)
+       uint32_t t)
 {
 	return base + ((size_t)ref_kv_head(c, h) * c->n_kv + t) * bytes;
 }
@@ -506,7 +507,7 @@ ref_polar_score(const struct ref_case *c, float *out, struct err *e)
 {
 	(void)e;
 	return score(c, REF_POLAR_BLOCK,
-		c->use_qjl ? ref_polar_qjl_decode : ref_polar_decode, out);
+		     c->use_qjl ? ref_polar_qjl_decode : ref_polar_decode, out);
 }
 
 int
@@ -522,7 +523,7 @@ ref_preht_score(const struct ref_case *c, float *out, struct err *e)
 			key = key_at(c, c->k, REF_POLAR_BLOCK, h, t);
 			polar_direction(key, c->use_qjl, y);
 			*out++ = dot(c->q + (size_t)h * REF_HEAD, y) * (1.0f / 128.0f) *
-				ref_fp16_decode(load16(key));
+				 ref_fp16_decode(load16(key));
 		}
 	return 0;
 }
@@ -536,7 +537,7 @@ ref_qjl_score(const struct ref_case *c, float *out, struct err *e)
 	for (h = 0; h < c->n_heads; h++)
 		for (t = 0; t < c->n_kv; t++)
 			*out++ = qjl_dot(c->q + (size_t)h * REF_PROJ,
-				key_at(c, c->k, REF_QJL_BLOCK, h, t));
+					 key_at(c, c->k, REF_QJL_BLOCK, h, t));
 	return 0;
 }
 
@@ -544,7 +545,8 @@ float
 ref_fused_raw(const struct ref_case *c, uint32_t h, uint32_t t)
 {
 	return qjl_dot(c->q + (size_t)h * REF_PROJ,
-		       key_at(c, c->k, REF_QJL_BLOCK, h, t)) * c->sm_scale;
+		       key_at(c, c->k, REF_QJL_BLOCK, h, t)) *
+	       c->sm_scale;
 }
 
 /* Logits of n tokens to weights that add up to 1; all 0 without a finite logit. */
@@ -572,7 +574,7 @@ softmax(float *w, uint32_t n)
 
 static int
 fused(const struct ref_case *c, size_t value_bytes, ref_decode decode, float *out,
-	struct err *e)
+      struct err *e)
 {
 	uint32_t n = ref_visible(c), h, t, d;
 	float *w, v[REF_HEAD];
@@ -605,7 +607,7 @@ int
 ref_fused_polar(const struct ref_case *c, float *out, struct err *e)
 {
 	return fused(c, REF_POLAR_BLOCK,
-		c->use_qjl ? ref_polar_qjl_decode : ref_polar_decode, out, e);
+		     c->use_qjl ? ref_polar_qjl_decode : ref_polar_decode, out, e);
 }
 
 void

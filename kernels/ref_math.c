@@ -241,7 +241,7 @@ ref_sketch(const float v[REF_HEAD], const float pi[REF_PI], float out[REF_PROJ])
 
 	for (j = 0; j < REF_PROJ; j++)
 		out[j] = 0;
-	/* Each out[j] is a sum in the order of i; this loop order only helps the cache. */
+	/* Each out[j] is a sum in the order of i; this nesting only helps the cache. */
 	for (i = 0; i < REF_HEAD; i++)
 		for (j = 0; j < REF_PROJ; j++)
 			out[j] += v[i] * pi[i * REF_PROJ + j];

@@ -63,8 +63,8 @@ struct tally {
 };
 
 static void
-compare(struct verify_check *c, struct tally *t, const float *got, const float *expected,
-	size_t n)
+compare(struct verify_check *c, struct tally *t, const float *got,
+	const float *expected, size_t n)
 {
 	double d, size;
 	size_t i;
@@ -87,27 +87,27 @@ compare(struct verify_check *c, struct tally *t, const float *got, const float *
 }
 
 static void
-block(struct verify_check *c, const char *why)
+conclude_check(struct verify_check *c, enum outcome outcome, const char *why)
 {
-	c->outcome = OUTCOME_BLOCKED;
+	c->outcome = outcome;
 	str_show(c->detail, sizeof c->detail, why, strlen(why));
 }
 
 /* 0, or -1 when the case could not be run: the check is blocked then. */
 static int
 run_case(const struct fixture_case *fc, ref_run run, struct verify_check *c,
-	struct tally *t)
+	 struct tally *t)
 {
 	struct guarded g = {0};
 	struct err e = {0};
 	int rc = -1;
 
 	if (guarded_init(&g, fc->expected_count)) {
-		block(c, "no memory for the outputs");
+		conclude_check(c, OUTCOME_BLOCKED, "no memory for the outputs");
 		return -1;
 	}
 	if (run(&fc->in, g.out, &e)) {
-		block(c, e.msg);
+		conclude_check(c, OUTCOME_BLOCKED, e.msg);
 		goto out;
 	}
 	c->guard_intact = c->guard_intact && guarded_is_intact(&g);
@@ -121,27 +121,27 @@ out:
 static void
 judge(struct verify_check *c)
 {
-	struct err ignored = {0};
+	char why[160];
 
-	c->outcome = OUTCOME_FAIL;
 	if (!c->guard_intact)
-		block(c, "the kernel wrote outside of its output buffer");
+		conclude_check(c, OUTCOME_FAIL,
+			       "the kernel wrote outside of its output buffer");
 	else if (c->elements == 0)
-		block(c, "no output was compared");
-	else if (c->over == 0) {
-		c->outcome = OUTCOME_PASS;
-		return;
-	} else if (str_fmt(c->detail, sizeof c->detail, &ignored,
-			   "%zu of %zu outputs do not differ by less than %g; %zu of them "
-			   "are not finite", c->over, c->elements, c->tolerance,
-			   c->non_finite))
-		c->detail[0] = '\0';
-	c->outcome = OUTCOME_FAIL;
+		conclude_check(c, OUTCOME_FAIL, "no output was compared");
+	else if (c->over == 0)
+		conclude_check(c, OUTCOME_PASS, "");
+	else {
+		snprintf(why, sizeof why,
+			 "%zu of %zu outputs do not differ by less than %g, %zu are not "
+			 "finite",
+			 c->over, c->elements, c->tolerance, c->non_finite);
+		conclude_check(c, OUTCOME_FAIL, why);
+	}
 }
 
 void
 verify_fixture(const struct kernel *k, const struct fixture *f, ref_run run,
-	double tolerance, struct verify_check *out)
+	       double tolerance, struct verify_check *out)
 {
 	struct tally t = {0};
 	size_t i;
@@ -157,8 +157,9 @@ verify_fixture(const struct kernel *k, const struct fixture *f, ref_run run,
 			return;
 	out->max_abs = out->non_finite ? (double)NAN : t.max_abs;
 	out->max_rel = out->non_finite ? (double)NAN : t.max_rel;
-	out->nmse = out->non_finite ? (double)NAN :
-		t.square_diff == 0 ? 0 : t.square_diff / t.square_expected;
+	out->nmse = out->non_finite	 ? (double)NAN
+		    : t.square_diff == 0 ? 0
+					 : t.square_diff / t.square_expected;
 	judge(out);
 }
 
@@ -178,7 +179,7 @@ control_case(const struct kernel *k, struct fixture *f)
  * the first call.  Leaves the outputs in now. */
 static double
 moved(const struct kernel *k, const struct fixture_case *c, const float *before,
-	float *now)
+      float *now)
 {
 	struct err e = {0};
 	double far = 0;
@@ -196,7 +197,7 @@ moved(const struct kernel *k, const struct fixture_case *c, const float *before,
  * hides any error. */
 static bool
 flip_code_bit(const struct kernel *k, struct fixture_case *c, double tolerance,
-	struct verify_control *out)
+	      struct verify_control *out)
 {
 	size_t bits = (size_t)k->code_bytes * 8, n, at;
 	float *before = calloc(c->expected_count, sizeof *before);
@@ -217,7 +218,8 @@ flip_code_bit(const struct kernel *k, struct fixture_case *c, double tolerance,
 		if (!(found = far > CONTROL_MARGIN * tolerance))
 			c->k[at] ^= (uint8_t)(1u << n % 8);
 		else if (str_fmt(out->detail, sizeof out->detail, &ignored,
-				 "bit %zu of byte %zu of k_blocks moves an output by %.3g",
+				 "bit %zu of byte %zu of k_blocks moves an output "
+				 "by %.3g",
 				 n % 8, at, far))
 			out->detail[0] = '\0';
 	}
@@ -235,13 +237,14 @@ explain(struct verify_control *out, const char *why)
 
 static void
 plant_bit(const struct kernel *k, struct fixture *f, ref_run run, double tolerance,
-	struct verify_control *out)
+	  struct verify_control *out)
 {
 	struct fixture_case *c = control_case(k, f);
 	struct verify_check check;
 
 	if (c == NULL || !flip_code_bit(k, c, tolerance, out)) {
-		explain(out, "no code bit moves an output by more than the tolerance, which "
+		explain(out,
+			"no code bit moves an output by more than the tolerance, which "
 			"hides every error");
 		return;
 	}
@@ -252,7 +255,7 @@ plant_bit(const struct kernel *k, struct fixture *f, ref_run run, double toleran
 /* A NaN norm must come out as NaN outputs, and these must fail. */
 static void
 plant_nan(const struct kernel *k, struct fixture *f, ref_run run, double tolerance,
-	struct verify_control *out)
+	  struct verify_control *out)
 {
 	struct fixture_case *c = control_case(k, f);
 	struct err ignored = {0};
@@ -277,12 +280,12 @@ plant_nan(const struct kernel *k, struct fixture *f, ref_run run, double toleran
 
 void
 verify_controls(const struct kernel *k, const char *dir, ref_run run, double tolerance,
-	struct verify_control out[VERIFY_CONTROLS])
+		struct verify_control out[VERIFY_CONTROLS])
 {
 	static const struct {
 		const char *name;
 		void (*plant)(const struct kernel *, struct fixture *, ref_run, double,
-			struct verify_control *);
+			      struct verify_control *);
 	} rows[VERIFY_CONTROLS] = {
 		{"flipped-code-bit", plant_bit},
 		{"nan-output", plant_nan},
@@ -296,7 +299,7 @@ verify_controls(const struct kernel *k, const char *dir, ref_run run, double tol
 		out[i].name = rows[i].name;
 		f = NULL;
 		memset(&e, 0, sizeof e);
-		/* Read anew: each error gets a copy of its own, and no check sees it. */
+		/* Read anew: each error gets a copy that no check sees. */
 		if (k == NULL || fixture_load(k, dir, &f, NULL, &e)) {
 			explain(&out[i], "no fixture could be read");
 			continue;
@@ -308,7 +311,8 @@ verify_controls(const struct kernel *k, const char *dir, ref_run run, double tol
 }
 
 static void
-check_row(const struct kernel *k, const struct verify_options *o, struct verify_check *out)
+check_row(const struct kernel *k, const struct verify_options *o,
+	  struct verify_check *out)
 {
 	double tolerance = o->tolerance > 0 ? o->tolerance : k->tolerance;
 	struct fixture *f = NULL;
@@ -319,8 +323,9 @@ check_row(const struct kernel *k, const struct verify_options *o, struct verify_
 	out->kernel = k;
 	out->tolerance = tolerance;
 	if (fixture_load(k, o->dir, &f, out->sha256, &e)) {
-		snprintf(why, sizeof why, e.hint[0] ? "%s (%s)" : "%s%s", e.msg, e.hint);
-		block(out, why);
+		snprintf(why, sizeof why, e.hint[0] ? "%s (%s)" : "%s%s", e.msg,
+			 e.hint);
+		conclude_check(out, OUTCOME_BLOCKED, why);
 		return;
 	}
 	verify_fixture(k, f, o->run, tolerance, out);
@@ -343,7 +348,9 @@ conclude(struct verify_report *r, bool planted)
 		default:
 			r->blocked++;
 		}
-	r->outcome = r->failed ? OUTCOME_FAIL : r->blocked ? OUTCOME_BLOCKED : OUTCOME_PASS;
+	r->outcome = r->failed	  ? OUTCOME_FAIL
+		     : r->blocked ? OUTCOME_BLOCKED
+				  : OUTCOME_PASS;
 	for (i = 0; i < VERIFY_CONTROLS && planted; i++)
 		if (!r->controls[i].caught)
 			r->outcome = OUTCOME_FAIL;
@@ -411,7 +418,8 @@ add_checks(cJSON *o, const struct verify_report *r)
 	size_t i;
 
 	for (i = 0; a != NULL && i < r->check_count; i++)
-		if ((c = check_json(&r->checks[i])) == NULL || !cJSON_AddItemToArray(a, c))
+		if ((c = check_json(&r->checks[i])) == NULL ||
+		    !cJSON_AddItemToArray(a, c))
 			return false;
 	return a != NULL;
 }
@@ -438,7 +446,8 @@ verify_json(const struct verify_report *r)
 {
 	cJSON *o = cJSON_CreateObject();
 
-	if (json_add_int(o, "schemaVersion", 1) && json_add_str(o, "tool", "cpu-verify") &&
+	if (json_add_int(o, "schemaVersion", 1) &&
+	    json_add_str(o, "tool", "cpu-verify") &&
 	    json_add_str(o, "backend", "cpu-ref") &&
 	    json_add_num(o, "tolerance", r->tolerance) && add_checks(o, r) &&
 	    add_controls(o, r) && json_add_int(o, "passed", (int64_t)r->passed) &&
@@ -457,8 +466,8 @@ verify_print(FILE *out, const struct verify_report *r)
 	const struct verify_control *n;
 	size_t i;
 
-	fprintf(out, "%-28s %8s %9s %9s %9s %7s %9s  %s\n", "kernel", "elements", "max abs",
-		"max rel", "NMSE", "NaN/Inf", "tolerance", "verdict");
+	fprintf(out, "%-28s %8s %9s %9s %9s %7s %9s  %s\n", "kernel", "elements",
+		"max abs", "max rel", "NMSE", "NaN/Inf", "tolerance", "verdict");
 	for (i = 0; i < r->check_count; i++) {
 		c = &r->checks[i];
 		if (c->outcome == OUTCOME_BLOCKED)
@@ -466,15 +475,19 @@ verify_print(FILE *out, const struct verify_report *r)
 				c->kernel->name, "-", "-", "-", "-", "-", c->tolerance);
 		else
 			fprintf(out, "%-28s %8zu %9.2e %9.2e %9.2e %7zu %9.3g  %s\n",
-				c->kernel->name, c->elements, c->max_abs, c->max_rel, c->nmse,
-				c->non_finite, c->tolerance, outcome_name(c->outcome));
+				c->kernel->name, c->elements, c->max_abs, c->max_rel,
+				c->nmse, c->non_finite, c->tolerance,
+				outcome_name(c->outcome));
 		if (c->detail[0])
 			fprintf(out, "    %s\n", c->detail);
 	}
 	for (i = 0; i < VERIFY_CONTROLS; i++) {
 		n = &r->controls[i];
 		fprintf(out, "control %-20s %s (%s)\n", n->name,
-			n->caught ? "caught" : n->fixture ? "MISSED" : "not planted", n->detail);
+			n->caught    ? "caught"
+			: n->fixture ? "MISSED"
+				     : "not planted",
+			n->detail);
 	}
 	fprintf(out, "%zu passed, %zu failed, %zu blocked: %s\n", r->passed, r->failed,
 		r->blocked, outcome_name(r->outcome));
