@@ -89,4 +89,45 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(MODE)),,$(B)/tests/fuzz/re
 	@mkdir -p $(@D)
 	$(Q)$(CC_ALL) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -o $@ $^ $(LIBS.all)
 
+unit: $(UNIT) $(FUZZ)
+	$(Q)for t in $(UNIT); do echo "  UNIT $${t##*/}"; $$t || exit 1; done
+	$(Q)for t in $(FUZZ); do $$t fixtures/corpus/$${t##*/fuzz_}/* || exit 1; done
+check: ## installs what the tests need; units and scenarios under ASan and UBSan, lint
+	$(Q)deploy/install-packages check
+	$(Q)$(MAKE) --no-print-directory lint
+	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
+	$(Q)$(MAKE) --no-print-directory programs
+	$(Q)tests/run build/$(TARGET)-asan
+asan: ## units and scenarios again, nothing installed
+	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
+	$(Q)tests/run build/$(TARGET)-asan
+fuzz: ## explore each parser for FUZZ_SECONDS (30), with clang
+	$(Q)deploy/install-packages build fuzz
+	$(Q)$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
+fuzz-run: $(FUZZ)
+	$(Q)for t in $^; do c=$(B)/corpus/$${t##*/fuzz_}; mkdir -p $$c; \
+	  $$t -max_total_time=$(or $(FUZZ_SECONDS),30) $$c fixtures/corpus/$${t##*/fuzz_} || exit 1; done
+bench: programs $(BENCH) ## ratios: digest, ledger, idle memory, overhead of a job
+	$(Q)tests/bench/run $(B)
+fixtures: programs ## regenerate fixtures/kernels from the documented stream
+	$(Q)$(B)/make-fixtures fixtures/kernels
+demo: ## installs what is missing, builds, runs the main job, prints verdict and classes
+	$(Q)deploy/install-packages demo
+	$(Q)$(MAKE) --no-print-directory programs
+	$(Q)deploy/demo $(B)
+lint: ## layers, banned calls, cppcheck, shellcheck, man pages
+	$(Q)deploy/install-packages lint
+	$(Q)tests/lint
+install: programs ## honours DESTDIR= and PREFIX=
+	install -D -m 755 $(B)/verify-agent $(DESTDIR)$(PREFIX)/sbin/verify-agent
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller $(B)/cpu-verify $(B)/make-model
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 agent/*.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 agent/*.5
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 controller/*.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/verify README.md CHANGELOG.md LICENSE deploy/verify-agent.conf
+clean: ## remove build/
+	rm -rf build
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' Makefile
+
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
