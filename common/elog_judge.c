@@ -92,13 +92,15 @@ static void verdict(struct judge *j, enum reason r, const char *fmt, ...) PRINTF
 static void
 verdict(struct judge *j, enum reason r, const char *fmt, ...)
 {
+	char text[2 * sizeof j->out->detail];
 	va_list ap;
 
 	j->out->reason = r;
 	j->out->outcome = reason_outcome(r);
 	va_start(ap, fmt);
-	vsnprintf(j->out->detail, sizeof j->out->detail, fmt, ap);
+	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	str_show(j->out->detail, sizeof j->out->detail, text, strlen(text));
 	str_show(j->out->hint, sizeof j->out->hint, reason_hint(r), strlen(reason_hint(r)));
 }
 
