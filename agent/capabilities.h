@@ -22,7 +22,7 @@
 
 #define CAPABILITIES_FILE "CAPABILITIES.json"
 #define CAPABILITIES_MAX_BYTES (1u << 20)
-#define CAPABILITIES_MAX_BINARIES 32
+#define CAPABILITIES_MAX_BINARIES 48
 #define CAPABILITIES_NAME 64
 
 /* Rows of the `kernels` object, in its order. */

@@ -180,8 +180,7 @@ line_read(struct ninja *n)
 		cmake_detail(n, n->line);
 	if (str_starts(n->line, "CMake Error") && n->trouble == NINJA_FINE)
 		cmake_line(n, n->line);
-	else
-		pattern_line(n, n->line);
+	pattern_line(n, n->line);
 }
 
 /* Leaves out "ESC [ ... letter", so that a coloured "error:" is still found. */

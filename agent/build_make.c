@@ -1,0 +1,307 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/build_impl.h"
+#include "agent/ninja.h"
+#include "common/plat.h"
+#include "common/proc.h"
+
+#define MAX_ARGV (BUILD_MAX_FLAGS + BUILD_MAX_ARTIFACTS + 24)
+#define MARKER "verify-started"
+
+/* What a cmake or ninja run needs while it runs. */
+struct make {
+	const struct build_ask *ask;
+	struct transcript *log;
+	struct build_info *b;
+	struct ninja seen;
+	char ccache_dir[BUILD_PATH + 16], ccache_base[BUILD_PATH + 24];
+};
+
+static void
+progress(const struct build_ask *ask, uint32_t done, uint32_t total, const char *text)
+{
+	if (ask->progress != NULL)
+		ask->progress(ask->arg, done, total, text);
+}
+
+static void
+make_step(void *arg, uint32_t done, uint32_t total, const char *text)
+{
+	const struct make *m = arg;
+
+	progress(m->ask, done, total, text);
+}
+
+static int
+make_chunk(void *arg, int stream, const char *p, size_t n)
+{
+	struct make *m = arg;
+
+	(void)stream;
+	ninja_add(&m->seen, p, n);
+	return 0;
+}
+
+static int
+make_tick(void *arg)
+{
+	const struct make *m = arg;
+
+	return m->ask->tick != NULL ? m->ask->tick(m->ask->arg) : 0;
+}
+
+/*
+ * Variables that would change flags or the generator behind the key's back are unset.
+ * git may look at a source that belongs to another user (the engine's build asks it for
+ * the commit).  ccache: a daemon may have no home; paths of this folder are made relative,
+ * so that another build of the same source finds its objects.
+ */
+static void
+make_env(struct make *m, const char **env)
+{
+	static const char *const always[] = {
+		"NINJA_STATUS=" NINJA_STATUS, "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
+		"CUDAFLAGS", "HIPFLAGS", "CC", "CXX", "CMAKE_GENERATOR", "CMAKE_BUILD_TYPE",
+		"CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "MAKEFLAGS",
+		"CMAKE_EXPORT_COMPILE_COMMANDS", "CLICOLOR_FORCE", "DESTDIR", "VERBOSE",
+		"CCACHE_NOHASHDIR=1", "GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_DIR",
+		"GIT_WORK_TREE", "GIT_OPTIONAL_LOCKS=0",
+	};
+	size_t i, n = 0;
+
+	for (i = 0; i < str_count(always); i++)
+		env[n++] = always[i];
+	snprintf(m->ccache_base, sizeof m->ccache_base, "CCACHE_BASEDIR=%s", m->b->folder);
+	env[n++] = m->ccache_base;
+	if (getenv("CCACHE_DIR") == NULL && getenv("HOME") == NULL &&
+	    getenv("XDG_CACHE_HOME") == NULL) {
+		snprintf(m->ccache_dir, sizeof m->ccache_dir, "CCACHE_DIR=%s/ccache",
+			m->ask->cache_dir);
+		env[n++] = m->ccache_dir;
+	}
+	env[n] = NULL;
+}
+
+/* Of a run that did not do its work: whose fault, in order of what explains most. */
+static int
+make_judge(struct make *m, const char *what, enum reason failed, uint32_t limit_ms,
+	const struct proc_result *r, enum reason *why, struct err *e)
+{
+	static const enum reason by_trouble[] = {
+		[NINJA_CRASH] = REASON_TOOLCHAIN_CRASH, [NINJA_MISSING] = REASON_TOOL_MISSING,
+		[NINJA_BROKEN] = REASON_TOOL_BROKEN, [NINJA_NOSPACE] = REASON_DISK_FULL,
+	};
+	char text[NINJA_TEXT * 2 + 32];
+
+	if (r->cancelled) {
+		*why = REASON_CANCELLED;
+		return err_set(e, ERR_CANCELLED, "%s: cancelled", what);
+	}
+	if (r->timed_out) {
+		*why = REASON_TIMEOUT;
+		return err_set(e, ERR_TIMEOUT, "%s: no end within %u s", what,
+			limit_ms / 1000);
+	}
+	if (r->exit == 0)
+		return 0;
+	ninja_reason(&m->seen, text, sizeof text);
+	if (m->seen.trouble == NINJA_FINE || m->seen.trouble == NINJA_ERROR) {
+		*why = r->exit < 0 ? REASON_TOOLCHAIN_CRASH : failed;
+		if (r->exit < 0)
+			proc_describe(r, text, sizeof text);
+	} else {
+		*why = by_trouble[m->seen.trouble];
+	}
+	return err_set(e, *why == REASON_DISK_FULL ? ERR_NOSPACE : ERR_BLOCKED, "%s", text);
+}
+
+static int
+make_run(struct make *m, const char *what, const char *const *argv, uint32_t limit_ms,
+	enum reason failed, enum reason *why, struct err *e)
+{
+	const char *env[48];
+	struct proc_spec spec = {.argv = argv, .cwd = m->b->folder, .env = env,
+		.timeout_ms = limit_ms, .chunk = make_chunk, .tick = make_tick, .arg = m};
+	struct proc_result r;
+
+	make_env(m, env);
+	ninja_init(&m->seen, make_step, m);
+	if (transcript_run(m->log, &spec, NULL, &r, e))
+		return build_why(e, REASON_TOOL_BROKEN, why);
+	ninja_end(&m->seen);
+	return make_judge(m, what, failed, limit_ms, &r, why, e);
+}
+
+/* ---- cmake ---- */
+
+/* cmake refuses a folder that it configured for a source elsewhere. */
+static int
+elsewhere_clear(struct make *m, struct err *e)
+{
+	char path[BUILD_PATH + 32], line[BUILD_PATH + 64];
+	const char *source = m->ask->source->path;
+	bool other = false;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/CMakeCache.txt", m->b->folder);
+	if ((f = fopen(path, "re")) == NULL)
+		return 0;
+	while (fgets(line, sizeof line, f) != NULL) {
+		if (!str_starts(line, "CMAKE_HOME_DIRECTORY:INTERNAL="))
+			continue;
+		n = strcspn(line, "\n");
+		line[n] = '\0';
+		other = strcmp(line + 30, source) != 0;
+	}
+	fclose(f);
+	if (!other)
+		return 0;
+	if (plat_remove_tree(m->b->folder, e) || plat_mkdirs(m->b->folder, 0755, e))
+		return -1;
+	return 0;
+}
+
+static int
+configure(struct make *m, const struct build_words *w, const char *cmake,
+	const char *ninja, const char *ccache, enum reason *why, struct err *e)
+{
+	char make_program[BUILD_PATH + 32], cc[BUILD_PATH + 32], cxx[BUILD_PATH + 32];
+	char launch[2][BUILD_PATH + 48];
+	const char *argv[MAX_ARGV];
+	uint32_t ms = m->ask->configure_timeout_ms;
+	int i, n = 0;
+
+	if (elsewhere_clear(m, e))
+		return build_why(e, REASON_INTERNAL, why);
+	snprintf(make_program, sizeof make_program, "-DCMAKE_MAKE_PROGRAM=%s", ninja);
+	snprintf(cc, sizeof cc, "-DCMAKE_C_COMPILER=%s", m->b->cc.path);
+	snprintf(cxx, sizeof cxx, "-DCMAKE_CXX_COMPILER=%s", m->b->cxx.path);
+	snprintf(launch[0], sizeof launch[0], "-DCMAKE_C_COMPILER_LAUNCHER=%s", ccache);
+	snprintf(launch[1], sizeof launch[1], "-DCMAKE_CXX_COMPILER_LAUNCHER=%s", ccache);
+	argv[n++] = cmake;
+	argv[n++] = "-G";
+	argv[n++] = "Ninja";
+	argv[n++] = "-S";
+	argv[n++] = m->ask->source->path;
+	argv[n++] = "-B";
+	argv[n++] = m->b->folder;
+	argv[n++] = make_program;
+	argv[n++] = cc;
+	argv[n++] = cxx;
+	argv[n++] = launch[0];
+	argv[n++] = launch[1];
+	for (i = 0; i < w->count; i++)
+		argv[n++] = w->v[i];
+	argv[n] = NULL;
+	progress(m->ask, 0, 0, "configuring the engine");
+	return make_run(m, "cmake", argv, ms ? ms : BUILD_CONFIGURE_MS,
+		REASON_CONFIGURE_FAILED, why, e);
+}
+
+/* ---- ninja ---- */
+
+/* The programs of an earlier, unproved attempt go, so that what stands there afterwards
+ * was linked by this run. */
+static int
+programs_clear(const struct make *m, struct err *e)
+{
+	char path[BUILD_PATH + 80];
+	int i;
+
+	for (i = 0; i < m->ask->program_count; i++) {
+		snprintf(path, sizeof path, "%s/%s", m->b->bin_dir, m->ask->programs[i]);
+		if (unlink(path) != 0 && errno != ENOENT)
+			return err_errno(e, errno, "%s", path);
+	}
+	snprintf(path, sizeof path, "%s/" MARKER, m->b->folder);
+	unlink(path);
+	return plat_write_file(path, "", 0, 0644, e);
+}
+
+static bool
+is_older(const struct stat *a, const struct stat *b)
+{
+	if (a->st_mtim.tv_sec != b->st_mtim.tv_sec)
+		return a->st_mtim.tv_sec < b->st_mtim.tv_sec;
+	return a->st_mtim.tv_nsec < b->st_mtim.tv_nsec;
+}
+
+/* The file system's own clock on both sides: no other clock has to agree with it. */
+static int
+programs_are_new(const struct make *m, enum reason *why, struct err *e)
+{
+	char path[BUILD_PATH + 80];
+	struct stat start, st;
+	int i;
+
+	*why = REASON_ARTIFACT_MISSING;
+	snprintf(path, sizeof path, "%s/" MARKER, m->b->folder);
+	if (stat(path, &start) != 0)
+		return err_errno(e, errno, "%s", path);
+	for (i = 0; i < m->ask->program_count; i++) {
+		snprintf(path, sizeof path, "%s/%s", m->b->bin_dir, m->ask->programs[i]);
+		if (stat(path, &st) != 0)
+			return err_set(e, ERR_BLOCKED,
+				"the build ended well but made no %s", path);
+		if (is_older(&st, &start))
+			return err_set(e, ERR_BLOCKED, "%s is older than the build",
+				path);
+	}
+	return 0;
+}
+
+static int
+compile(struct make *m, const char *ninja, enum reason *why, struct err *e)
+{
+	char jobs[16];
+	const char *argv[MAX_ARGV];
+	uint32_t ms = m->ask->timeout_ms;
+	int i, n = 0;
+
+	snprintf(jobs, sizeof jobs, "%u", m->b->jobs);
+	argv[n++] = ninja;
+	argv[n++] = "-j";
+	argv[n++] = jobs;
+	argv[n++] = "--";
+	for (i = 0; i < m->ask->program_count; i++)
+		argv[n++] = m->ask->programs[i];
+	argv[n] = NULL;
+	progress(m->ask, 0, 0, "building the engine");
+	return make_run(m, "ninja", argv, ms ? ms : BUILD_MS, REASON_BUILD_FAILED, why, e);
+}
+
+int
+build_make(const struct build_ask *ask, const struct build_words *w,
+	struct transcript *log, struct build_info *b, const char *cmake, const char *ninja,
+	const char *ccache, enum reason *why, struct err *e)
+{
+	struct make *m = calloc(1, sizeof *m);
+	int rc = -1;
+
+	if (m == NULL) {
+		*why = REASON_INTERNAL;
+		return err_set(e, ERR_NOMEM, "no memory for a build");
+	}
+	m->ask = ask;
+	m->log = log;
+	m->b = b;
+	if (configure(m, w, cmake, ninja, ccache, why, e))
+		goto out;
+	if (programs_clear(m, e)) {
+		build_why(e, REASON_INTERNAL, why);
+		goto out;
+	}
+	if (compile(m, ninja, why, e))
+		goto out;
+	rc = programs_are_new(m, why, e);
+out:
+	free(m);
+	return rc;
+}
