@@ -9,7 +9,7 @@
 struct parse {
 	struct elog *l;
 	/* The KV caches that one context allocates, one after the other.  `real` once a
-	 * buffer is larger than 0: the dry pass of --fit prints the same lines with 0.00. */
+	 * buffer is larger than 0: the dry pass of --fit prints the same with 0.00. */
 	char k_type[ELOG_TYPE], v_type[ELOG_TYPE];
 	bool open, real;
 	/* The graph whose nodes are printed now, and whether it is only tried. */
@@ -17,14 +17,15 @@ struct parse {
 	/* The message at hand, without time stamp; its level "IWED" or NUL. */
 	struct span line;
 	char level;
-	int n_predict, n_remain; /* of the debug lines of llama-completion; -1 unknown */
+	/* Of the debug lines of llama-completion; -1 unknown. */
+	int n_predict, n_remain;
 	/* What follows the refusal of a cache type: the option's own help. */
 	char usage[2048];
 	size_t usage_len;
 };
 
 struct row {
-	const char *fn;  /* function name in front; NULL any or none; "x*" begins with x */
+	const char *fn;  /* function in front; NULL any or none; "x*" begins so */
 	const char *pat; /* see span_match() */
 	void (*fill)(struct parse *, const struct span *caps, int arg);
 	int arg;
@@ -121,7 +122,8 @@ type_join(char type[ELOG_TYPE], struct span s)
 	span_copy(word, sizeof word, s);
 	if (n == 0) {
 		memcpy(type, word, sizeof word);
-	} else if (strcmp(type, word) != 0 && strchr(type, '/') == NULL && n + 2 < ELOG_TYPE) {
+	} else if (strcmp(type, word) != 0 && strchr(type, '/') == NULL &&
+		   n + 2 < ELOG_TYPE) {
 		type[n] = '/';
 		span_copy(type + n + 1, ELOG_TYPE - n - 1, s);
 	}
@@ -486,7 +488,8 @@ on_model(struct parse *p, const struct span *caps, int arg)
 	(void)caps;
 	l->model_load_failed = true;
 	if (l->model_reason == REASON_NONE ||
-	    (l->model_reason == REASON_MODEL_MALFORMED && arg != REASON_MODEL_MALFORMED)) {
+	    (l->model_reason == REASON_MODEL_MALFORMED &&
+	     arg != REASON_MODEL_MALFORMED)) {
 		l->model_reason = (enum reason)arg;
 		l->cause[0] = '\0';
 	}
@@ -623,8 +626,8 @@ static const struct row rows[] = {
 
 /* ---- lines ---- */
 
-/* "llama_kv_cache: text", "srv    load_model: text", "main : text": the last word before
- * the colon is the function.  Changes nothing when the line has none. */
+/* "llama_kv_cache: text", "srv    load_model: text", "main : text": the last word
+ * before the colon is the function.  Changes nothing when the line has none. */
 static void
 head_split(struct span line, struct span *fn, struct span *body)
 {
@@ -668,7 +671,8 @@ source_split(struct span line, struct span *body)
 			continue;
 		for (j = i + 1; j < line.n && span_is_digit(line.p[j]); j++)
 			;
-		if (j == i + 1 || j + 1 >= line.n || line.p[j] != ':' || line.p[j + 1] != ' ')
+		if (j == i + 1 || j + 1 >= line.n || line.p[j] != ':' ||
+		    line.p[j + 1] != ' ')
 			continue;
 		for (k = 0; k < str_count(ends); k++) {
 			n = strlen(ends[k]);
@@ -735,7 +739,8 @@ accepted_types(const struct parse *p)
 	char names[32][ELOG_TYPE];
 	struct elog *out = p->l;
 	size_t used = 0, n;
-	int i, count = elog_help_types(p->usage, p->usage_len, names, (int)str_count(names));
+	int i, count = elog_help_types(p->usage, p->usage_len, names,
+				       (int)str_count(names));
 
 	for (i = 0; i < count; i++) {
 		n = strlen(names[i]);

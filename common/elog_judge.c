@@ -75,7 +75,8 @@ glob_matches(const char *glob, const char *s, bool cut)
 static bool
 device_matches(const struct lane *lane, const char *device)
 {
-	return !str_ends(device, "_Host") && glob_matches(lane->kv_device, device, false);
+	return !str_ends(device, "_Host") &&
+	       glob_matches(lane->kv_device, device, false);
 }
 
 static bool
@@ -101,7 +102,8 @@ verdict(struct judge *j, enum reason r, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	str_show(j->out->detail, sizeof j->out->detail, text, strlen(text));
-	str_show(j->out->hint, sizeof j->out->hint, reason_hint(r), strlen(reason_hint(r)));
+	str_show(j->out->hint, sizeof j->out->hint, reason_hint(r),
+		 strlen(reason_hint(r)));
 }
 
 static void
@@ -116,7 +118,8 @@ append(char *dst, size_t size, const char *separator, const char *text)
 	size_t used = strlen(dst);
 
 	if (used + 1 < size)
-		snprintf(dst + used, size - used, "%s%s", used > 0 ? separator : "", text);
+		snprintf(dst + used, size - used, "%s%s", used > 0 ? separator : "",
+			 text);
 }
 
 /* The line that says why, else the last error line, else a word that there is none. */
@@ -165,7 +168,8 @@ check_driver(struct judge *j)
 {
 	if (!j->l->conversation_refused)
 		return false;
-	verdict(j, REASON_DRIVER_REFUSES, "the driver only converses: %s", headline(j->l));
+	verdict(j, REASON_DRIVER_REFUSES, "the driver only converses: %s",
+		headline(j->l));
 	return true;
 }
 
@@ -177,11 +181,13 @@ check_cache_type(struct judge *j)
 	if (!l->unknown_cache_type)
 		return false;
 	if (l->accepted[0] != '\0')
-		verdict(j, REASON_FAMILY_NOT_IN_BUILD, "this build has no cache type %s; it has %s",
+		verdict(j, REASON_FAMILY_NOT_IN_BUILD,
+			"this build has no cache type %s; it has %s",
 			j->ask->cache_type, l->accepted);
 	else
-		verdict(j, REASON_FAMILY_NOT_IN_BUILD, "this build has no cache type %s: %s",
-			j->ask->cache_type, headline(l));
+		verdict(j, REASON_FAMILY_NOT_IN_BUILD,
+			"this build has no cache type %s: %s", j->ask->cache_type,
+			headline(l));
 	return true;
 }
 
@@ -215,9 +221,12 @@ check_model(struct judge *j)
 
 	if (!l->model_load_failed)
 		return false;
-	verdict(j, l->model_reason, "the engine did not load the model: %s", headline(l));
+	verdict(j,
+		l->model_reason != REASON_NONE ? l->model_reason
+					       : REASON_MODEL_MALFORMED,
+		"the engine did not load the model: %s", headline(l));
 	if (l->model_reason == REASON_MODEL_NOT_SUITABLE)
-		hint(j, "this engine does not know the model's architecture; use another model");
+		hint(j, "the engine does not know this architecture; use another model");
 	return true;
 }
 
@@ -235,8 +244,10 @@ check_device(struct judge *j)
 	if (j->ask->lane->api == API_CPU)
 		return false;
 	if (l->software_device) {
-		verdict(j, REASON_SOFTWARE_DEVICE, "the engine used a software device: %s",
-			l->device[0] != '\0' ? l->device : "a Vulkan device of type CPU");
+		verdict(j, REASON_SOFTWARE_DEVICE,
+			"the engine used a software device: %s",
+			l->device[0] != '\0' ? l->device
+					     : "a Vulkan device of type CPU");
 		return true;
 	}
 	for (i = 0; i < l->kv_count; i++)
@@ -267,7 +278,8 @@ check_timeout(struct judge *j)
 		verdict(j, REASON_TIMEOUT, "the engine conversed until the time limit");
 		hint(j, "use llama-completion as the driver, or -st with llama-cli");
 	} else {
-		verdict(j, REASON_TIMEOUT, "the engine did not end within the time limit");
+		verdict(j, REASON_TIMEOUT,
+			"the engine did not end within the time limit");
 	}
 	return true;
 }
@@ -281,16 +293,17 @@ check_end(struct judge *j)
 	if (l->aborted)
 		verdict(j, REASON_ENGINE_ABORT, "the engine aborted: %s", headline(l));
 	else if (a->signal != 0)
-		verdict(j, REASON_ENGINE_CRASH, "the engine died by signal %d: %s", a->signal,
-			headline(l));
+		verdict(j, REASON_ENGINE_CRASH, "the engine died by signal %d: %s",
+			a->signal, headline(l));
 	else if (a->exit > 128 && a->exit <= 128 + 64)
-		verdict(j, REASON_ENGINE_CRASH, "the engine ended with %d (signal %d): %s",
-			a->exit, a->exit - 128, headline(l));
+		verdict(j, REASON_ENGINE_CRASH,
+			"the engine ended with %d (signal %d): %s", a->exit,
+			a->exit - 128, headline(l));
 	else if (l->error_prefix)
 		verdict(j, REASON_ENGINE_ERROR, "%s", headline(l));
 	else if (a->exit > 0)
-		verdict(j, REASON_ENGINE_EXIT, "the engine ended with exit code %d: %s", a->exit,
-			headline(l));
+		verdict(j, REASON_ENGINE_EXIT, "the engine ended with exit code %d: %s",
+			a->exit, headline(l));
 	else if (a->exit < 0)
 		verdict(j, REASON_INTERNAL, "the engine's end was not seen");
 	else
@@ -318,8 +331,8 @@ check_offload(struct judge *j)
 	if (!j->ask->lane->offloads || l->offloaded < 0 ||
 	    (l->offloaded > 0 && l->offloaded == l->layers))
 		return false;
-	verdict(j, REASON_NOT_OFFLOADED, "%d of %d layers went to the device", l->offloaded,
-		l->layers);
+	verdict(j, REASON_NOT_OFFLOADED, "%d of %d layers went to the device",
+		l->offloaded, l->layers);
 	return true;
 }
 
@@ -336,8 +349,9 @@ check_kv_place(struct judge *j)
 	if (i == l->kv_count)
 		return false;
 	kv_devices(l, where, sizeof where);
-	verdict(j, REASON_KV_NOT_ON_DEVICE, "%s cache on %s, which is not the %s lane's device",
-		j->ask->cache_type, where, j->ask->lane->name);
+	verdict(j, REASON_KV_NOT_ON_DEVICE,
+		"%s cache on %s, which is not the %s lane's device", j->ask->cache_type,
+		where, j->ask->lane->name);
 	return true;
 }
 
@@ -364,7 +378,8 @@ check_attention(struct judge *j)
 			REASON_OP_ON_CPU, "%u attention nodes on %s, the first %s %s",
 			(unsigned)at->nodes, at->backend, at->op, at->tensor);
 		if (j->ask->lane->api == API_CPU)
-			hint(j, "use an engine built without a GPU backend for this lane");
+			hint(j,
+			     "use an engine built without a GPU backend for this lane");
 		return true;
 	}
 	return false;
@@ -399,15 +414,18 @@ check_missing(struct judge *j)
 	if (j->ask->lane->offloads && l->offloaded < 0)
 		append(missing, sizeof missing, ", ", "the offloaded layers");
 	if (gpu && (l->graphs == 0 || !l->attn_seen))
-		append(missing, sizeof missing, ", ", "attention nodes of a computed graph");
+		append(missing, sizeof missing, ", ",
+		       "attention nodes of a computed graph");
 	else if (gpu && !l->kv_write_seen)
-		append(missing, sizeof missing, ", ", "the node that writes the K cache");
+		append(missing, sizeof missing, ", ",
+		       "the node that writes the K cache");
 	if (missing[0] == '\0')
 		return false;
 	verdict(j, REASON_LOG_TOO_QUIET, "missing in the log: %s", missing);
-	j->out->again = j->ask->exit == 0 && l->kv_count > 0 && l->tokens < 0;
+	j->out->again = l->kv_count > 0 && l->tokens < 0;
 	if (j->out->again)
-		hint(j, "the engine ended before its log was written out; run it again");
+		hint(j,
+		     "the engine ended before its log was written out; run it again");
 	else if (l->speaks_cli_only)
 		hint(j, "use llama-completion as the driver; llama-cli hides its log");
 	return true;
@@ -424,19 +442,21 @@ pass(struct judge *j)
 	if (j->ask->dropped > 0)
 		snprintf(cut, sizeof cut, ", %llu bytes of log cut out",
 			(unsigned long long)j->ask->dropped);
-	verdict(j, REASON_NONE, "K cache %s on %s, %d of %d tokens, attention %s%s%s", l->k_type,
-		kv, l->tokens, j->ask->tokens, attn[0] != '\0' ? "on " : "not shown", attn, cut);
+	verdict(j, REASON_NONE, "K cache %s on %s, %d of %d tokens, attention %s%s%s",
+		l->k_type, kv, l->tokens, j->ask->tokens,
+		attn[0] != '\0' ? "on " : "not shown", attn, cut);
 }
 
 void
 elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdict *out)
 {
-	/* First what names a cause, then how the process ended, then what is wrong, then
-	 * what is missing. */
+	/* First what names a cause, then how the process ended, then what is wrong,
+	 * then what is missing. */
 	static bool (*const checks[])(struct judge *) = {
-		check_cancelled, check_driver, check_cache_type, check_op, check_refusals,
-		check_model, check_device, check_memory, check_timeout, check_end, check_type,
-		check_offload, check_kv_place, check_attention, check_tokens, check_missing,
+		check_cancelled, check_driver, check_cache_type, check_op,
+		check_refusals, check_model, check_device, check_memory,
+		check_timeout, check_end, check_type, check_offload,
+		check_kv_place, check_attention, check_tokens, check_missing,
 	};
 	struct judge j = { l, ask, out };
 	size_t i;
@@ -469,7 +489,8 @@ word_find(const char *text, size_t len, size_t from, const char *word)
 		if (at == NULL)
 			break;
 		from = (size_t)(at - text);
-		if (memcmp(at, word, n) == 0 && (from == 0 || !is_name(text[from - 1])) &&
+		if (memcmp(at, word, n) == 0 &&
+		    (from == 0 || !is_name(text[from - 1])) &&
 		    (from + n == len || !is_name(text[from + n])))
 			return from;
 		from++;
@@ -534,7 +555,8 @@ elog_help_types(const char *help, size_t len, char names[][ELOG_TYPE], int max)
 	struct span part;
 	int count;
 
-	/* An error message may name the option too; the description is the one with a list. */
+	/* An error message may name the option too; the description is the one with a
+	 * list. */
 	while ((at = word_find(help, len, at, "--cache-type-k")) < len) {
 		end = option_end(help, len, at);
 		for (part.p = help + at, part.n = end - at; part.n >= sizeof list - 1;
@@ -542,8 +564,8 @@ elog_help_types(const char *help, size_t len, char names[][ELOG_TYPE], int max)
 			if (memcmp(part.p, list, sizeof list - 1) == 0)
 				break;
 		if (part.n >= sizeof list - 1) {
-			count = names_parse(part.p + sizeof list - 1, part.n - (sizeof list - 1),
-				names, max);
+			count = names_parse(part.p + sizeof list - 1,
+					    part.n - (sizeof list - 1), names, max);
 			if (count > 0)
 				return count;
 		}

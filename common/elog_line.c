@@ -19,7 +19,7 @@ message_give(struct span s, char level, elog_message_fn each, void *arg)
 		each(arg, s, level);
 }
 
-/* "0.00.123.456 I " with its point at line.p[at]; gives the length from the point on. */
+/* "0.00.123.456 I " with its point at line.p[at]; gives the length from there on. */
 static size_t
 stamp_length(struct span line, size_t at)
 {
@@ -38,8 +38,8 @@ stamp_length(struct span line, size_t at)
 	return at + n == line.n ? n : line.p[at + n] == ' ' ? n + 1 : 0;
 }
 
-/* A line may hold several messages: generated text stands before the time stamp, and the
- * scheduler's list gives each part of a line a stamp of its own. */
+/* A line may hold several messages: generated text stands before the time stamp, and
+ * the scheduler's list gives each part of a line a stamp of its own. */
 static void
 line_split(struct span line, elog_message_fn each, void *arg)
 {
@@ -50,7 +50,8 @@ line_split(struct span line, elog_message_fn each, void *arg)
 	for (i = 0; i < line.n; i++) {
 		if (line.p[i] != '.' || (n = stamp_length(line, i)) == 0)
 			continue;
-		for (stamp = i; stamp > start && span_is_digit(line.p[stamp - 1]); stamp--)
+		for (stamp = i; stamp > start && span_is_digit(line.p[stamp - 1]);
+		     stamp--)
 			;
 		part.p = line.p + start;
 		part.n = stamp - start;
@@ -77,7 +78,8 @@ escape_length(const char *p, size_t n)
 	if (n < 2)
 		return n;
 	if (p[1] == '[') {
-		while (i < n && (p[i] < 0x40 || p[i] > 0x7e) && (unsigned char)p[i] >= 0x20)
+		while (i < n && (p[i] < 0x40 || p[i] > 0x7e) &&
+		       (unsigned char)p[i] >= 0x20)
 			i++;
 		return i < n ? i + 1 : n;
 	}

@@ -19,7 +19,8 @@ span_is_digit(char c)
 bool
 span_is_word(char c)
 {
-	return span_is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	return span_is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') ||
+	       (c >= 'A' && c <= 'Z');
 }
 
 struct span
@@ -172,7 +173,8 @@ span_match(struct span s, const char *pat, struct span fields[SPAN_MAX_FIELDS])
 
 	while (*pat != '\0') {
 		if (*pat == '%') {
-			if (n == SPAN_MAX_FIELDS || !field_match(pat[1], pat + 2, s, &taken))
+			if (n == SPAN_MAX_FIELDS ||
+			    !field_match(pat[1], pat + 2, s, &taken))
 				return false;
 			fields[n].p = s.p;
 			fields[n++].n = taken;

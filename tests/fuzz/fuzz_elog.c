@@ -75,14 +75,15 @@ verdicts_hold(const struct elog *l)
 			must(exit == 0 && l->kv_count > 0 && l->tokens >= 4);
 			must(strcasecmp(l->k_type, "q8_0") == 0);
 			must(!l->aborted && !l->error_prefix && !l->overflow);
-			must(lanes_tried[i].api == API_CPU || (l->attn_seen && l->kv_write_seen));
+			must(lanes_tried[i].api == API_CPU ||
+			     (l->attn_seen && l->kv_write_seen));
 		}
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct suite_family family = { "turbo3", { "tbq3_0", "turbo3" }, 2 };
+	static const struct suite_family family = {"turbo3", {"tbq3_0", "turbo3"}, 2};
 	const char *text = (const char *)data;
 	char names[32][ELOG_TYPE];
 	struct elog l;

@@ -173,6 +173,18 @@ part_of_the_cache_on_the_cpu_fails(void **state)
 }
 
 static void
+pinned_host_memory_is_no_device_whatever_the_glob(void **state)
+{
+	struct lane any = cuda;
+
+	(void)state;
+	any.kv_device = "CUDA*";
+	assert_int_equal(reason_of(GOOD_CUDA, &any, "q8_0", 0, 0), REASON_NONE);
+	assert_int_equal(reason_of(OFFLOADED KV("CUDA_Host", "1.53", "q8_0") SPLITS GRAPH
+		WRITE("CUDA0") SCORE("CUDA0") EVAL, &any, "q8_0", 0, 0), REASON_KV_NOT_ON_DEVICE);
+}
+
+static void
 llama_cpp_of_2024_is_understood(void **state)
 {
 	struct elog l = parse(
@@ -729,6 +741,7 @@ main(void)
 		cmocka_unit_test(sliding_window_model_has_two_caches),
 		cmocka_unit_test(two_caches_of_two_types_equal_no_asked_type),
 		cmocka_unit_test(part_of_the_cache_on_the_cpu_fails),
+		cmocka_unit_test(pinned_host_memory_is_no_device_whatever_the_glob),
 		cmocka_unit_test(llama_cpp_of_2024_is_understood),
 		cmocka_unit_test(function_names_of_other_versions_are_understood),
 		cmocka_unit_test(timings_of_every_printer_are_counted),
