@@ -16,6 +16,21 @@ static const struct {
 #undef X
 };
 
+/* Words from outside are in most messages: formatted aside, since the old message may be
+ * one of the arguments, and cleaned, since they end on a terminal. */
+static void show(char *dst, size_t size, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+static void
+show(char *dst, size_t size, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+		text[0] = '\0';
+	str_show(dst, size, text, strlen(text));
+}
+
 int
 err_set(struct err *e, enum err_code code, const char *fmt, ...)
 {
@@ -24,10 +39,10 @@ err_set(struct err *e, enum err_code code, const char *fmt, ...)
 	if (e == NULL)
 		return -1;
 	e->code = code;
-	e->hint[0] = '\0';
 	va_start(ap, fmt);
-	vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+	show(e->msg, sizeof e->msg, fmt, ap);
 	va_end(ap);
+	e->hint[0] = '\0';
 	return -1;
 }
 
@@ -43,12 +58,14 @@ err_errno(struct err *e, int errnum, const char *fmt, ...)
 	va_end(ap);
 	if (errnum == ENOENT || errnum == ENOTDIR)
 		code = ERR_NOTFOUND;
-	else if (errnum == ENOSPC || errnum == EDQUOT)
+	else if (errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG)
 		code = ERR_NOSPACE;
 	else if (errnum == ENOMEM)
 		code = ERR_NOMEM;
 	err_set(e, code, "%s: %s", what, strerror(errnum));
-	if (code == ERR_NOSPACE)
+	if (errnum == EFBIG)
+		err_hint(e, "raise the limit on the size of a file and run again");
+	else if (code == ERR_NOSPACE)
 		err_hint(e, "free some space on that file system and run again");
 	return -1;
 }
@@ -77,7 +94,7 @@ err_hint(struct err *e, const char *fmt, ...)
 	if (e == NULL)
 		return -1;
 	va_start(ap, fmt);
-	vsnprintf(e->hint, sizeof e->hint, fmt, ap);
+	show(e->hint, sizeof e->hint, fmt, ap);
 	va_end(ap);
 	return -1;
 }
