@@ -10,7 +10,7 @@ void
 buf_init(struct buf *b, size_t max)
 {
 	memset(b, 0, sizeof *b);
-	b->max = max;
+	b->max = max < SIZE_MAX ? max : SIZE_MAX - 1; /* room for the NUL */
 }
 
 void
@@ -30,9 +30,10 @@ buf_add(struct buf *b, const void *p, size_t n, struct err *e)
 	if (n > b->max || b->len > b->max - n)
 		return err_set(e, ERR_LIMIT, "more than %zu bytes", b->max);
 	if (b->len + n + 1 > b->cap) {
-		cap = b->cap ? b->cap * 2 : 256;
-		while (cap < b->len + n + 1)
-			cap *= 2;
+		cap = b->cap ? b->cap : 128;
+		do
+			cap = cap < b->max / 2 ? cap * 2 : b->max + 1;
+		while (cap < b->len + n + 1);
 		if ((grown = realloc(b->data, cap)) == NULL)
 			return err_set(e, ERR_NOMEM, "no memory for %zu bytes", cap);
 		b->data = grown;
@@ -114,7 +115,8 @@ str_show(char *dst, size_t size, const char *src, size_t len)
 	if (size == 0)
 		return;
 	n = len < size - 1 ? len : size - 1;
-	while (n > 0 && n < len && ((unsigned char)src[n] & 0xc0) == 0x80)
+	/* at most the three bytes that a character can go on with */
+	for (i = 0; i < 3 && n > 0 && n < len && ((unsigned char)src[n] & 0xc0) == 0x80; i++)
 		n--;
 	for (i = 0; i < n; i++)
 		dst[i] = (unsigned char)src[i] < 0x20 || src[i] == 0x7f ? '?' : src[i];
@@ -123,6 +125,10 @@ str_show(char *dst, size_t size, const char *src, size_t len)
 		for (i = 0; i < n; i++)
 			if ((unsigned char)dst[i] >= 0x80)
 				dst[i] = '?';
+	/* U+0080 to U+009F: control characters that some terminals obey */
+	for (i = 0; i + 1 < n; i++)
+		if ((unsigned char)dst[i] == 0xc2 && (unsigned char)dst[i + 1] < 0xa0)
+			dst[i] = dst[i + 1] = '?';
 }
 
 int
