@@ -1,6 +1,7 @@
 #include "agent/http.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include "common/plat.h"
 
 #define THREAD_STACK 262144
+#define PEAK_TRIM 32        /* connections after which memory is given back */
+#define LOG_EVERY_MS 10000 /* lines of libmicrohttpd */
 
 struct conn {
 	struct conn *prev, *next; /* the longest idle first */
@@ -24,8 +27,10 @@ struct http {
 	struct MHD_Daemon *daemon;
 	struct serve *serve;
 	struct conn *first, *last;
-	unsigned count, soft;
+	unsigned count, peak, soft;
 	size_t body_max;
+	int64_t logged_ms;        /* monotonic; 0 never */
+	unsigned unlogged;        /* lines since */
 };
 
 /* ---- connections: all by libmicrohttpd's thread ---- */
@@ -69,7 +74,8 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx,
 	struct conn *c = *ctx;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		h->count++;
+		if (++h->count > h->peak)
+			h->peak = h->count;
 		if ((c = calloc(1, sizeof *c)) == NULL)
 			return;
 		c->fd = MHD_get_connection_info(mc, MHD_CONNECTION_INFO_CONNECTION_FD)
@@ -85,6 +91,10 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx,
 		conn_unlink(h, c);
 	free(c);
 	*ctx = NULL;
+	if (h->count == 0 && h->peak > PEAK_TRIM) {
+		malloc_trim(0);
+		h->peak = 0;
+	}
 }
 
 static void
@@ -372,16 +382,25 @@ on_unescape(void *cls, struct MHD_Connection *mc, char *s)
 
 /* ---- life ---- */
 
+/* Nearly all of these are a client's doing: no client may fill the log. */
 static void PRINTF(2, 0)
 on_log(void *cls, const char *fmt, va_list ap)
 {
+	struct http *h = cls;
+	int64_t now = plat_mono_ms();
 	char line[300];
-	size_t n;
 
-	(void)cls;
+	if (h->logged_ms != 0 && now - h->logged_ms < LOG_EVERY_MS) {
+		h->unlogged++;
+		return;
+	}
 	vsnprintf(line, sizeof line, fmt, ap);
-	n = strcspn(line, "\n");
-	fprintf(stderr, "verify-agent: http: %.*s\n", (int)n, line);
+	fprintf(stderr, "verify-agent: http: %.*s", (int)strcspn(line, "\n"), line);
+	if (h->unlogged > 0)
+		fprintf(stderr, " (and %u other lines before)", h->unlogged);
+	fputc('\n', stderr);
+	h->logged_ms = now;
+	h->unlogged = 0;
 }
 
 static struct MHD_Daemon *
@@ -393,7 +412,7 @@ daemon_start(struct http *h)
 	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
 			MHD_USE_ITC | MHD_USE_ERROR_LOG,
 		0, NULL, NULL, on_request, h,
-		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+		MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
 		MHD_OPTION_LISTEN_SOCKET, h->serve->listener.fd,
 		MHD_OPTION_CONNECTION_LIMIT, h->soft + HTTP_RESERVE,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)v[CONF_IDLE_TIMEOUT],

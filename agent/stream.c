@@ -275,8 +275,9 @@ reader(void *cls, uint64_t pos, char *out, size_t max)
 	ssize_t got;
 
 	(void)pos; /* heartbeats and skipped lines make it another offset than ours */
+	/* A proper end, not an error: who only closed its sending half can read it. */
 	if (m.dead)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
+		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (s->at == s->whole && lines_find(s))
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	n = (size_t)(s->whole - s->at);
