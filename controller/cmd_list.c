@@ -198,7 +198,7 @@ cmd_show(const struct opt_call *call)
 		}
 	} else if (v->json)
 		status = cmd_json(result_json(&list.runs[0]), true);
-	else if (result_print(stdout, l, &list.runs[0], &look, &e))
+	else if (result_print(stdout, l, &list.runs[0], &look, false, &e))
 		status = EXIT_INCOMPLETE;
 	ledger_list_fini(&list);
 	ledger_close(l);
@@ -399,10 +399,13 @@ print_why(struct ledger *l, const struct ledger_run *r)
 	for (g = r->gates; g < r->gates + r->gate_count; g++) {
 		char head[200];
 
+		if (str_eq(g->outcome, "skipped"))
+			continue; /* nobody asked; the verdict says so once */
 		snprintf(head, sizeof head, "%s: %s %s", g->name, g->outcome, g->reason);
 		say("    ", "", head);
 		say("      ", "", g->detail);
-		say("      ", "hint: ", g->hint);
+		if (!str_eq(g->reason, reason_name(REASON_DEPENDS)))
+			say("      ", "hint: ", g->hint);
 	}
 }
 

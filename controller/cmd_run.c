@@ -197,7 +197,7 @@ make_pending(const struct run_values *v, const struct host *h, struct pending **
 
 /* Prints the stored run; gives its exit status. */
 static int
-print_stored(const char *id, bool json)
+print_stored(const char *id, bool json, bool after_list)
 {
 	struct ledger *l = NULL;
 	struct ledger_list list = {0};
@@ -213,7 +213,8 @@ print_stored(const char *id, bool json)
 	if (json) {
 		if (cmd_json(result_json(&list.runs[0]), false) != EXIT_PASS)
 			goto out;
-	} else if (result_print(stdout, l, &list.runs[0], &look, &e))
+	} else if (result_print(stdout, l, &list.runs[0], &look,
+		after_list && look.mode == PROGRESS_LIVE, &e))
 		goto out;
 	status = (int)list.runs[0].exit_code;
 	if (status < EXIT_PASS || status > EXIT_UNRECORDED)
@@ -289,7 +290,7 @@ job_drive(const struct host *host, struct pending *pending, bool detach, bool js
 	session_close(&s);
 	if (!json)
 		putchar('\n');
-	return print_stored(id, json);
+	return print_stored(id, json, true);
 fail:
 	s.host = host;
 	s.json = json;
@@ -419,7 +420,7 @@ attach_to(const char *prefix, bool json, struct err *e)
 		return -1;
 	memset(e, 0, sizeof *e);
 	if (find_stored(prefix, id, e) == 0)
-		return print_stored(id, json);
+		return print_stored(id, json, false);
 	if (e->code == ERR_NOTFOUND) {
 		err_set(e, ERR_NOTFOUND, "no pending job and no run begins with \"%.40s\"",
 			prefix);

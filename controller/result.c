@@ -115,10 +115,16 @@ print_gate(FILE *out, const struct ledger_gate *g, const struct progress_look *l
 	}
 	snprintf(text, sizeof text, "%s %s", g->outcome, g->reason);
 	coloured(out, look->colour, sgr, text);
+	/* Nothing to do about these: one line is enough. */
+	if (str_eq(g->outcome, "skipped") ||
+	    str_eq(g->reason, reason_name(REASON_DEPENDS))) {
+		line(out, has(g->detail) ? ": " : "", g->detail);
+		return;
+	}
 	putc('\n', out);
 	if (has(g->detail))
 		line(out, "      ", g->detail);
-	if (has(g->hint) && !str_eq(g->outcome, "skipped"))
+	if (has(g->hint))
 		line(out, "      hint: ", g->hint);
 }
 
@@ -127,14 +133,20 @@ print_smokes(FILE *out, const struct ledger_run *r)
 {
 	const struct ledger_smoke *s;
 	char text[160];
+	size_t ran = 0;
 
-	if (r->smoke_count == 0)
+	/* A smoke that did not run has a gate that says so, and no numbers. */
+	for (s = r->smokes; s < r->smokes + r->smoke_count; s++)
+		ran += has(s->cache_asked);
+	if (ran == 0)
 		return;
 	fprintf(out, "\n  %-16s %-10s %-10s %-10s %9s  %s\n", "family", "asked", "applied",
 		"kv device", "tokens", "distance from baseline");
 	for (s = r->smokes; s < r->smokes + r->smoke_count; s++) {
+		if (!has(s->cache_asked))
+			continue;
 		snprintf(text, sizeof text, "  %-16s %-10s %-10s %-10s %4lld/%-4lld", s->family,
-			has(s->cache_asked) ? s->cache_asked : "-",
+			s->cache_asked,
 			has(s->cache_applied) ? s->cache_applied : "-",
 			has(s->kv_device) ? s->kv_device : "-", (long long)s->tokens_generated,
 			(long long)s->tokens_asked);
@@ -186,7 +198,7 @@ print_facts(FILE *out, struct ledger *l, const struct ledger_run *r)
 
 int
 result_print(FILE *out, struct ledger *l, const struct ledger_run *r,
-	const struct progress_look *look, struct err *e)
+	const struct progress_look *look, bool after_list, struct err *e)
 {
 	char text[1024];
 	size_t i;
@@ -197,10 +209,10 @@ result_print(FILE *out, struct ledger *l, const struct ledger_run *r,
 	fputs("\n", out);
 	if (has(r->disagreement))
 		line(out, "DISAGREEMENT: ", r->disagreement);
-	/* A run that did not pass is not recordable anyway: its gates say why. */
 	putc('\n', out);
 	for (i = 0; i < r->gate_count; i++)
-		print_gate(out, &r->gates[i], look);
+		if (!after_list || !str_eq(r->gates[i].outcome, "pass"))
+			print_gate(out, &r->gates[i], look);
 	print_smokes(out, r);
 	putc('\n', out);
 	print_facts(out, l, r);

@@ -23,9 +23,9 @@ void result_line(const struct ledger_run *r, char *out, size_t size);
 const char *result_word(const struct ledger_run *r);
 
 /* Verdict, gates with their times, what did not pass with sentence and hint, where the
- * evidence is. */
+ * evidence is.  after_list: the live list stands above, with every gate that passed. */
 CHECKED int result_print(FILE *out, struct ledger *l, const struct ledger_run *r,
-	const struct progress_look *look, struct err *e);
+	const struct progress_look *look, bool after_list, struct err *e);
 /* The run with all its rows; gives a tree, cJSON_Delete; NULL when out of memory. */
 cJSON *result_json(const struct ledger_run *r);
 

@@ -16,6 +16,7 @@
 
 #define PAUSE_FIRST_MS 500
 #define PAUSE_MAX_MS 15000
+#define SETTLE_MS 60000
 
 /* The only thing that a signal handler may touch. */
 static volatile sig_atomic_t interrupts, terminated;
@@ -230,6 +231,26 @@ stretch(struct session *s, bool *heard, struct err *e)
 	return rc;
 }
 
+/* The worker says that it is done a moment before its agent has written so down. */
+static int
+settle(struct session *s, struct err *e)
+{
+	int64_t end = plat_mono_ms() + SETTLE_MS, pause = 20;
+
+	for (;; pause = pause < 500 ? pause * 2 : pause) {
+		s->done = false;
+		if (ask_state(s, e))
+			return -1;
+		if (s->done)
+			return 0;
+		if (plat_mono_ms() > end)
+			return err_set(e, ERR_TIMEOUT, "job %.8s said that it is done, but its "
+				"agent does not", s->pending->job->id);
+		if (client_pause(s->client, pause))
+			return err_set(e, ERR_CANCELLED, "stopped on request");
+	}
+}
+
 int
 session_follow(struct session *s, struct err *e)
 {
@@ -264,8 +285,10 @@ session_follow(struct session *s, struct err *e)
 			pause *= 2;
 		memset(e, 0, sizeof *e);
 	}
-	s->following = false;
 	memset(e, 0, sizeof *e);
+	if (settle(s, e))
+		return s->detached ? say_detached(s, e) : -1;
+	s->following = false;
 	return 0;
 }
 

@@ -132,6 +132,18 @@ time_of(const cJSON *o, const char *key)
 	return text ? plat_utc_parse(text) : -1;
 }
 
+/* Dates have whole seconds; the agent's stop-watch has milliseconds. */
+static int64_t
+end_of(const cJSON *gate)
+{
+	int64_t from = time_of(gate, "startedAt"), to = time_of(gate, "finishedAt");
+	int64_t ms = json_int(gate, "ms", -1);
+
+	if (from < 0 || to < 0 || ms < 0 || from + ms > to + 1000 || from + ms < to - 1000)
+		return to;
+	return from + ms;
+}
+
 static void
 fill_gates(struct storing *s)
 {
@@ -153,7 +165,7 @@ fill_gates(struct storing *s)
 		row->detail = whole(g->j.detail);
 		row->hint = whole(g->j.hint);
 		row->started_ms = time_of(claimed, "startedAt");
-		row->finished_ms = time_of(claimed, "finishedAt");
+		row->finished_ms = end_of(claimed);
 		row->log_digest = json_path_str(claimed, "log.sha256");
 	}
 	s->run.gates = s->gates;
