@@ -470,7 +470,8 @@ json_need_int(const cJSON *o, const char *key, int64_t min, int64_t max, int64_t
 	if (!cJSON_IsNumber(v) || v->valuedouble != floor(v->valuedouble))
 		return err_set(e, ERR_PARSE, "\"%s\" must be a whole number and is %s", key,
 			v == NULL ? "missing" : "of another type");
-	if (v->valuedouble < (double)min || v->valuedouble > (double)max)
+	if (v->valuedouble < (double)min || v->valuedouble > (double)max ||
+	    fabs(v->valuedouble) > JSON_MAX_INT)
 		return err_set(e, ERR_PARSE, "\"%s\" is %.17g, outside %lld to %lld", key,
 			v->valuedouble, (long long)min, (long long)max);
 	*out = (int64_t)v->valuedouble;
@@ -483,6 +484,9 @@ json_known(const cJSON *o, const char *const *keys, struct err *e)
 	const char *const *k;
 	const cJSON *v;
 
+	/* the entries of an array have no names */
+	if (!cJSON_IsObject(o))
+		return err_set(e, ERR_PARSE, "not an object");
 	cJSON_ArrayForEach(v, o) {
 		for (k = keys; *k != NULL && strcmp(*k, v->string) != 0; k++)
 			;
@@ -509,6 +513,16 @@ json_add_str(cJSON *o, const char *key, const char *s)
 	return json_add(o, key, s == NULL ? cJSON_CreateNull() : cJSON_CreateString(s));
 }
 
+/* Length of the character at s, 0 when there is no whole one. */
+static size_t
+character(const char *s, size_t len)
+{
+	unsigned char c = (unsigned char)*s;
+	size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+
+	return c != '\0' && n <= len && str_is_utf8(s, n) ? n : 0;
+}
+
 bool
 json_add_text(cJSON *o, const char *key, const char *s, size_t len)
 {
@@ -519,17 +533,10 @@ json_add_text(cJSON *o, const char *key, const char *s, size_t len)
 	buf_init(&b, len * 3 + 1);
 	if (buf_add(&b, "", 0, NULL))
 		goto out;
-	for (i = 0; i < len; i += n) {
-		for (n = 1; n < 4 && i + n < len && ((unsigned char)s[i + n] & 0xc0) == 0x80;)
-			n++;
-		if (s[i] != '\0' && str_is_utf8(s + i, n)) {
-			if (buf_add(&b, s + i, n, NULL))
-				goto out;
-		} else {
-			n = 1;
-			if (buf_add(&b, "\xef\xbf\xbd", 3, NULL))
-				goto out;
-		}
+	for (i = 0; i < len; i += n > 0 ? n : 1) {
+		n = character(s + i, len - i);
+		if (buf_add(&b, n > 0 ? s + i : "\xef\xbf\xbd", n > 0 ? n : 3, NULL))
+			goto out;
 	}
 	ok = json_add_str(o, key, b.data);
 out:
