@@ -311,30 +311,3 @@ serve_run(const struct opt_call *call)
 		err_print(PROGRAM, &e);
 	return rc ? err_exit(e.code) : EXIT_PASS;
 }
-
-int
-serve_main(int argc, char **argv)
-{
-	static const struct command commands[] = {
-		{.name = "serve", .summary = "answer controllers until stopped",
-			.help = serve_help, .opts = serve_opts,
-			.opt_count = SERVE_OPT_COUNT, .size = sizeof(struct serve_values),
-			.run = serve_run},
-	};
-	static const struct program program = {
-		.name = PROGRAM, .summary = "runs jobs on this host", .version = VERSION,
-		.commands = commands, .count = str_count(commands),
-	};
-	char **words;
-	int i, rc;
-
-	if ((words = calloc((size_t)argc + 3, sizeof *words)) == NULL)
-		return EXIT_INCOMPLETE;
-	words[0] = (char *)(uintptr_t)PROGRAM;
-	words[1] = (char *)(uintptr_t)"serve";
-	for (i = 1; i < argc; i++)
-		words[i + 1] = argv[i];
-	rc = opt_main(&program, argc > 0 ? argc + 1 : 2, words);
-	free(words);
-	return rc;
-}

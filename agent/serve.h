@@ -61,9 +61,6 @@ extern const struct opt serve_opts[SERVE_OPT_COUNT];
 extern const char serve_help[];
 int serve_run(const struct opt_call *call); /* gives the exit status */
 
-/* The same from the words of the command line; argv[0] is "serve". */
-int serve_main(int argc, char **argv);
-
 /* The state folder that holds without --state: [agent] state, $STATE_DIRECTORY, else the
  * user's. */
 CHECKED int serve_state_dir(const struct conf *c, const char *given, char *out, size_t size,
