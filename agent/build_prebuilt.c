@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +149,7 @@ prebuilt_check(const struct prebuilt_ask *ask, struct capabilities *c,
 		memcpy(b->built_at, c->built_at, sizeof b->built_at);
 	if ((real = realpath(ask->bin_dir, NULL)) == NULL)
 		return refused(why, e, "the folder of the prebuilt engine vanished");
+	*why = REASON_NONE;
 	rc = str_copy(b->folder, sizeof b->folder, real, e) ||
 			str_copy(b->bin_dir, sizeof b->bin_dir, real, e)
 		? -1

@@ -144,9 +144,11 @@ failed_read(struct ninja *n, const char *text)
 
 	if (str_starts(text, "[code=") && (end = strstr(text, "] ")) != NULL)
 		text = end + 2;
-	if (n->trouble == NINJA_FINE)
+	if (n->trouble == NINJA_FINE) {
 		str_show(n->failed, sizeof n->failed, text, strcspn(text, " "));
-	n->after_failed = true;
+		n->said[0] = '\0';
+	}
+	n->after_failed = 2;
 }
 
 static void
@@ -154,11 +156,11 @@ line_read(struct ninja *n)
 {
 	const char *text;
 	uint32_t done, total;
-	bool echo = n->after_failed;
+	int after = n->after_failed;
 
 	n->line[n->len] = '\0';
 	n->len = 0;
-	n->after_failed = false;
+	n->after_failed = after > 0 ? after - 1 : 0;
 	if (n->line[strspn(n->line, " \t")] == '\0')
 		return;
 	str_show(n->last, sizeof n->last, n->line, strlen(n->line));
@@ -174,8 +176,10 @@ line_read(struct ninja *n)
 		failed_read(n, n->line + 8);
 		return;
 	}
-	if (echo) /* the command itself, which may hold any words */
+	if (after == 2) /* the command itself, which may hold any words */
 		return;
+	if (after == 1 && n->said[0] == '\0' && !str_starts(n->line, "ninja: "))
+		str_show(n->said, sizeof n->said, n->line, strlen(n->line));
 	if (n->cmake_error && n->trouble == NINJA_ERROR && n->line[0] == ' ')
 		cmake_detail(n, n->line);
 	if (str_starts(n->line, "CMake Error") && n->trouble == NINJA_FINE)
@@ -244,7 +248,8 @@ ninja_reason(const struct ninja *n, char *out, size_t size)
 	else if (n->headline[0] != '\0')
 		snprintf(out, size, "%s", n->headline);
 	else if (n->failed[0] != '\0')
-		snprintf(out, size, "FAILED: %s", n->failed);
+		snprintf(out, size, "FAILED: %s%s%s", n->failed, n->said[0] ? ": " : "",
+			n->said);
 	else
 		snprintf(out, size, "%s", n->last[0] != '\0' ? n->last : "no output at all");
 }

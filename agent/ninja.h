@@ -36,12 +36,14 @@ struct ninja {
 	enum ninja_trouble trouble;
 	char headline[NINJA_TEXT]; /* the first line of that trouble, or "" */
 	char failed[NINJA_TEXT];   /* the target that FAILED with that line, or "" */
+	char said[NINJA_TEXT];     /* what its command printed first, or "" */
 	char last[NINJA_TEXT];     /* the last line that was not empty */
 
 	/* private */
 	char line[NINJA_LINE];
 	size_t len;
-	bool after_failed, cmake_error;
+	bool cmake_error;
+	int after_failed; /* lines to the end of what FAILED says: command, first output */
 };
 
 void ninja_init(struct ninja *n, ninja_step step, void *arg);

@@ -96,7 +96,9 @@ static const struct {
 	 NINJA_ERROR, "a.c:(.text+0xe): undefined reference to `g'"},
 	{"FAILED: x.o \nnvcc\nnvcc fatal   : Unsupported gpu architecture 'compute_120a'\n",
 	 NINJA_ERROR, "nvcc fatal   : Unsupported gpu architecture 'compute_120a'"},
-	{"FAILED: gen.h \n./gen\nexit 7\n", NINJA_FINE, "FAILED: gen.h"},
+	{"FAILED: gen.h \n./gen\nno such table\nmore\n", NINJA_FINE, "FAILED: gen.h: no such table"},
+	{"FAILED: gen.h \n./gen\nninja: build stopped: subcommand failed.\n", NINJA_FINE,
+	 "FAILED: gen.h"},
 	{"ninja: error: unknown target 'llama-none'\n", NINJA_ERROR,
 	 "ninja: error: unknown target 'llama-none'"},
 	/* compilers that die: the file is named */
