@@ -50,14 +50,17 @@ plat_utc_parse(const char *s)
 {
 	struct tm tm;
 	const char *end;
+	char again[24];
 	time_t t;
 
 	memset(&tm, 0, sizeof tm);
 	if (s == NULL || strlen(s) != 20 ||
-	    (end = strptime(s, "%Y-%m-%dT%H:%M:%SZ", &tm)) == NULL || *end != '\0')
+	    (end = strptime(s, "%Y-%m-%dT%H:%M:%SZ", &tm)) == NULL || *end != '\0' ||
+	    (t = timegm(&tm)) < 0)
 		return -1;
-	t = timegm(&tm);
-	return t < 0 ? -1 : (int64_t)t * 1000;
+	/* strptime takes blanks for digits, and the 31st of any month */
+	plat_utc((int64_t)t * 1000, again);
+	return strcmp(again, s) == 0 ? (int64_t)t * 1000 : -1;
 }
 
 int
@@ -87,6 +90,8 @@ plat_mkdirs(const char *path, unsigned mode, struct err *e)
 	char part[4096];
 	char *p;
 
+	if (path[0] == '\0')
+		return err_set(e, ERR_USAGE, "a folder without a name");
 	if (str_copy(part, sizeof part, path, e))
 		return -1;
 	for (p = part + 1; *p != '\0'; p++) {
@@ -172,11 +177,12 @@ int
 plat_read_file(const char *path, size_t max, char **out, size_t *len, struct err *e)
 {
 	struct stat st;
-	char *text = NULL;
-	size_t got = 0;
+	char *text = NULL, *grown;
+	size_t got = 0, cap = 0;
 	ssize_t n;
 	int fd, rc = -1;
 
+	max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2;
 	if ((fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
 		return err_errno(e, errno, "%s", path);
 	if (fstat(fd, &st)) {
@@ -192,31 +198,27 @@ plat_read_file(const char *path, size_t max, char **out, size_t *len, struct err
 			(long long)st.st_size, max);
 		goto out;
 	}
-	/* files of /proc say 0 bytes: read up to the maximum, growing */
-	size_t cap = st.st_size > 0 ? (size_t)st.st_size : 4096;
-	if ((text = malloc(cap + 1)) == NULL) {
-		err_set(e, ERR_NOMEM, "no memory for %s", path);
-		goto out;
-	}
-	while ((n = read(fd, text + got, cap - got)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			err_errno(e, errno, "read %s", path);
-			goto out;
-		}
-		got += (size_t)n;
-		if (got == cap && cap < max) {
-			cap = cap * 2 < max ? cap * 2 : max;
-			char *grown = realloc(text, cap + 1);
-			if (grown == NULL) {
+	/* Up to one byte more than the maximum: files of /proc say 0 bytes, others grow. */
+	do {
+		if (got == cap) {
+			cap = text != NULL ? cap * 2 : st.st_size > 0 ? (size_t)st.st_size + 1 : 4096;
+			cap = cap < max + 1 ? cap : max + 1;
+			if ((grown = realloc(text, cap + 1)) == NULL) {
 				err_set(e, ERR_NOMEM, "no memory for %s", path);
 				goto out;
 			}
 			text = grown;
-		} else if (got == cap) {
-			break;
 		}
+		n = read(fd, text + got, cap - got);
+		if (n < 0 && errno != EINTR) {
+			err_errno(e, errno, "read %s", path);
+			goto out;
+		}
+		got += n > 0 ? (size_t)n : 0;
+	} while (n != 0 && got <= max);
+	if (got > max) {
+		err_set(e, ERR_LIMIT, "%s: more than %zu bytes", path, max);
+		goto out;
 	}
 	text[got] = '\0';
 	*out = text, text = NULL;
