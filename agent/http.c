@@ -28,6 +28,7 @@ struct http {
 	struct serve *serve;
 	struct conn *first, *last;
 	unsigned count, peak, soft;
+	unsigned leaving;         /* evicted, not closed yet */
 	size_t body_max;
 	int64_t logged_ms;        /* monotonic; 0 never */
 	unsigned unlogged;        /* lines since */
@@ -52,6 +53,12 @@ conn_append(struct http *h, struct conn *c)
 	h->last = c;
 }
 
+static bool
+is_crowded(const struct http *h)
+{
+	return h->count - h->leaving > h->soft;
+}
+
 /* Keep-alive connections that nobody uses must not lock others out. */
 static void
 conn_evict(struct http *h)
@@ -61,6 +68,7 @@ conn_evict(struct http *h)
 	for (c = h->first; c != NULL && c != h->last; c = c->next)
 		if (!c->busy && !c->evicted) {
 			c->evicted = true;
+			h->leaving++;
 			shutdown(c->fd, SHUT_RDWR); /* libmicrohttpd sees it and closes */
 			return;
 		}
@@ -82,13 +90,15 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx,
 				->connect_fd;
 		conn_append(h, c);
 		*ctx = c;
-		if (h->count > h->soft)
+		if (is_crowded(h))
 			conn_evict(h);
 		return;
 	}
 	h->count--;
-	if (c != NULL)
+	if (c != NULL) {
+		h->leaving -= c->evicted;
 		conn_unlink(h, c);
+	}
 	free(c);
 	*ctx = NULL;
 	if (h->count == 0 && h->peak > PEAK_TRIM) {
@@ -146,7 +156,7 @@ http_send(struct req *r, int status, struct MHD_Response *resp, struct err *e)
 		return err_set(e, ERR_NOMEM, "no memory for an answer");
 	ok = http_add(resp, "Cache-Control", "no-store") &&
 		http_add(resp, "X-Content-Type-Options", "nosniff") &&
-		(r->http->count <= r->http->soft || http_add(resp, "Connection", "close")) &&
+		(!is_crowded(r->http) || http_add(resp, "Connection", "close")) &&
 		MHD_queue_response(r->conn, (unsigned)status, resp) == MHD_YES;
 	MHD_destroy_response(resp);
 	if (!ok)
@@ -245,7 +255,7 @@ req_check(struct req *r, const char *method, const char *path, struct err *e)
 		err_set(e, ERR_REFUSED, "not for web pages, and only under a loopback name");
 		return err_hint(e, "call it as 127.0.0.1, [::1] or localhost");
 	}
-	if (!r->route->at_limit && r->http->count > r->http->soft) {
+	if (!r->route->at_limit && is_crowded(r->http)) {
 		err_set(e, ERR_BUSY, "%u connections are in use", r->http->soft);
 		return err_hint(e, "try again in a moment");
 	}
