@@ -11,6 +11,7 @@
 #define SMOKE_TIMEOUT_MS 600000
 #define SMOKE_CONTEXT "2048"
 #define MAX_ARGS 160
+#define MAX_ATTEMPTS 5
 #define HELP_MAX (1u << 20)
 
 struct smoke {
@@ -20,7 +21,7 @@ struct smoke {
 	char path[GATE_PATH];   /* of the driver */
 	char cache[ELOG_TYPE];
 	const char *argv[MAX_ARGS];
-	int argc;
+	int argc, attempts;
 	char tokens[16], ngl[16], seed[16];
 	char *extra;            /* owned */
 };
@@ -277,7 +278,8 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_na
 	    json_add_str(o, "outputFile", out_name) && json_add_str(o, "outputSha256", out_sha) &&
 	    json_add_num(o, "promptMs", l->prompt_ms) && json_add_num(o, "evalMs", l->eval_ms) &&
 	    json_add_int(o, "exit", f->exit) && json_add_int(o, "signal", f->signal) &&
-	    json_add_int(o, "ms", f->ms) && json_add_int(o, "logBytesDropped", (int64_t)f->dropped) &&
+	    json_add_int(o, "ms", f->ms) && json_add_int(o, "attempts", s->attempts) &&
+	    json_add_int(o, "logBytesDropped", (int64_t)f->dropped) &&
 	    json_add_int(o, "logGrammar", ELOG_VERSION) && json_add_str(o, "log", s->g->log_name))
 		return o;
 	cJSON_Delete(o);
@@ -305,14 +307,38 @@ smoke_note(struct smoke *s, const char *out_name)
 	free(f);
 }
 
-/* One run of the engine into the gate's log. */
-static void
-smoke_run(struct smoke *s, const char *stem)
+/* Whether the run lost the end of its own log, which some engines do at random: such a
+ * run proves nothing, and is made again. */
+static bool
+log_lost(const struct smoke *s)
 {
-	static const char *const env_debug = "GGML_SCHED_DEBUG=2";
+	struct smoke_facts *f = calloc(1, sizeof *f);
+	struct smoke_verdict v = {0};
+	char path[GATE_PATH];
+	char *text = NULL;
+	size_t len;
+
+	if (f != NULL && s->g->j.reason == REASON_LOG_TOO_QUIET &&
+	    work_path(s->w, s->g->log_name, path, sizeof path, NULL) == 0 &&
+	    plat_read_file(path, SIZE_MAX / 4, &text, &len, NULL) == 0 &&
+	    smoke_facts_read(text, len, f)) {
+		struct smoke_ask ask = {.lane = s->w->lane, .cache_type = f->cache_type,
+			.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal};
+
+		elog_judge(&f->elog, &ask, &v);
+	}
+	free(text);
+	free(f);
+	return v.again;
+}
+
+/* One run of the engine into a log of its own, which becomes the gate's. */
+static void
+smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
+{
 	struct work *w = s->w;
-	char name[256], path[GATE_PATH], library[GATE_PATH + 32];
-	const char *env[] = {env_debug, library, NULL};
+	char path[GATE_PATH], library[GATE_PATH + 32];
+	const char *env[] = {"GGML_SCHED_DEBUG=2", library, NULL};
 	struct proc_spec spec = {.argv = s->argv, .cwd = w->engine_dir, .env = env,
 		.timeout_ms = w->ask->smoke_timeout_ms ? w->ask->smoke_timeout_ms : SMOKE_TIMEOUT_MS,
 		.tick = work_tick};
@@ -323,11 +349,27 @@ smoke_run(struct smoke *s, const char *stem)
 	if (t == NULL)
 		return;
 	snprintf(library, sizeof library, "LD_LIBRARY_PATH=%s", w->engine_dir);
-	if (work_name(w, stem, "out", name, sizeof name, &e) ||
-	    work_path(w, name, path, sizeof path, &e) ||
+	if (work_name(w, stem, "out", out_name, size, &e) ||
+	    work_path(w, out_name, path, sizeof path, &e) ||
 	    transcript_run(t, &spec, path, &r, &e))
 		gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
 	gate_close(w, s->g, t);
+}
+
+static void
+smoke_run(struct smoke *s, const char *stem)
+{
+	char name[256] = "", again[200];
+
+	for (s->attempts = 1;; s->attempts++) {
+		snprintf(again, sizeof again, "%s-try%d", stem, s->attempts);
+		smoke_once(s, s->attempts == 1 ? stem : again, name, sizeof name);
+		if (s->attempts == MAX_ATTEMPTS || work_cancelled() || !log_lost(s))
+			break;
+		event_note(s->w->ask->events, s->g->name,
+			"the engine lost the end of its log; running it again");
+		work_artifact_file(s->w, name, NULL);
+	}
 	smoke_note(s, name);
 }
 
