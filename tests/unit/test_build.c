@@ -1,5 +1,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -305,6 +306,43 @@ half_built_folder_is_continued(void **state)
 	assert_false(w->b->reused);
 	assert_true(w->total > 0 && w->total < whole); /* only the link is done again */
 	assert_true(plat_is_file(path));
+}
+
+/* kill -9 in the middle: no lock is left, no stamp, and the next one finishes the work. */
+static void
+killed_build_is_finished_by_the_next(void **state)
+{
+	struct world *w = *state;
+	char mark[300], script[800], stamp[BUILD_PATH + 32];
+	int i, status;
+	pid_t pid;
+
+	if (!has_tools())
+		skip();
+	snprintf(mark, sizeof mark, "%s/mark", w->root);
+	snprintf(script, sizeof script,
+		"if test -e '%s'; then : >said.h; else : >'%s'; sleep 3; exit 1; fi\n", mark, mark);
+	says(w, "once", script);
+	w->ask.extra_flags = "-DSAYS=once";
+	assert_true((pid = fork()) >= 0);
+	if (pid == 0) {
+		w->ask.progress = NULL;
+		if (source_get(&w->source_ask, w->log, &w->source, &w->why, &w->e) ||
+		    build_engine(&w->ask, w->log, w->b, &w->why, &w->e))
+			_exit(1);
+		_exit(0);
+	}
+	for (i = 0; i < 600 && !plat_exists(mark); i++)
+		usleep(100000);
+	assert_true(plat_exists(mark));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	good(w);
+	assert_false(w->b->reused);
+	assert_false(w->waited);
+	snprintf(stamp, sizeof stamp, "%s/" BUILD_STAMP, w->b->folder);
+	assert_true(plat_is_file(stamp));
 }
 
 static void
@@ -769,6 +807,7 @@ main(void)
 		T(flags_and_source_make_another_key),
 		T(changed_program_is_built_again),
 		T(half_built_folder_is_continued),
+		T(killed_build_is_finished_by_the_next),
 		T(shared_build_names_its_libraries),
 		T(compile_error_is_build_failed_with_its_line),
 		T(link_error_is_build_failed),
