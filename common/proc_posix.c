@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #endif
 
 #include "common/plat.h"
@@ -20,7 +22,11 @@ extern char **environ;
 
 #define TICK_MS 250
 #define KILL_GRACE_MS 2000 /* between SIGTERM and SIGKILL of a group */
-#define MAX_ENV 64
+/* What is left of a child that has ended: its group is killed after LEFT_KILL_MS, a quiet
+ * pipe is given up after LEFT_QUIET_MS, one that somebody still fills after LEFT_MAX_MS. */
+#define LEFT_KILL_MS 500
+#define LEFT_QUIET_MS 1500
+#define LEFT_MAX_MS 4000
 
 /* Set before fork, so that the child does only what is safe after it. */
 struct start {
@@ -29,13 +35,30 @@ struct start {
 	int out[2], err[2], report[2], null;
 };
 
+/* What the child says when it can not become the program. */
+struct start_failure {
+	int code; /* errno */
+	bool in_cwd;
+};
+
 static bool
 env_is(const char *entry, const char *name, size_t n)
 {
 	return strncmp(entry, name, n) == 0 && entry[n] == '=';
 }
 
-/* Our environment with the overrides; entries are borrowed, the array is owned. */
+static bool
+env_has(const char *const *over, const char *entry)
+{
+	for (; over != NULL && *over != NULL; over++)
+		if (env_is(entry, *over, strcspn(*over, "=")))
+			return true;
+	return false;
+}
+
+/* Our environment with the overrides; entries are borrowed, the array is owned.  No name
+ * stands twice: programs differ in which one they take.  LANGUAGE would translate the
+ * messages of compilers in spite of LC_ALL. */
 static char **
 env_make(const char *const *over)
 {
@@ -49,15 +72,12 @@ env_make(const char *const *over)
 		over_count++;
 	if ((env = calloc(count + over_count + 2, sizeof *env)) == NULL)
 		return NULL;
-	for (i = 0; i < count; i++) {
-		bool replaced = env_is(environ[i], "LC_ALL", 6);
-
-		for (k = 0; k < over_count && !replaced; k++)
-			replaced = env_is(environ[i], over[k], strcspn(over[k], "="));
-		if (!replaced)
+	for (i = 0; i < count; i++)
+		if (!env_is(environ[i], "LC_ALL", 6) && !env_is(environ[i], "LANGUAGE", 8) &&
+		    !env_has(over, environ[i]))
 			env[n++] = environ[i];
-	}
-	env[n++] = locale;
+	if (!env_has(over, locale))
+		env[n++] = locale;
 	for (k = 0; k < over_count; k++)
 		if (strchr(over[k], '=') != NULL)
 			env[n++] = (char *)over[k];
@@ -78,25 +98,44 @@ close_pair(int fd[2])
 static void
 child(const struct start *s)
 {
+	struct start_failure why;
 	sigset_t none;
-	int code;
+	int i;
 
 	setpgid(0, 0);
 #ifdef __linux__
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* what we inherited ourselves, or a library opened; an old kernel does not know it */
+	syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
 #endif
+	for (i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	if (dup2(s->null, 0) >= 0 && dup2(s->out[1], 1) >= 0 && dup2(s->err[1], 2) >= 0 &&
-	    (s->spec->cwd == NULL || chdir(s->spec->cwd) == 0))
+	why.in_cwd = s->spec->cwd != NULL && chdir(s->spec->cwd) != 0;
+	if (!why.in_cwd && dup2(s->null, 0) >= 0 && dup2(s->out[1], 1) >= 0 &&
+	    dup2(s->err[1], 2) >= 0)
 		execve(s->spec->argv[0], (char *const *)s->spec->argv, s->env);
-	code = errno;
-	if (write(s->report[1], &code, sizeof code) < 0)
+	why.code = errno;
+	if (write(s->report[1], &why, sizeof why) < 0)
 		_exit(126);
 	_exit(127);
+}
+
+/* Above the three standard streams, which a careless parent may have closed: dup2 onto
+ * itself would leave a descriptor to be closed by exec. */
+static int
+raise_fd(int *fd)
+{
+	int high;
+
+	if (*fd > 2)
+		return 0;
+	if ((high = fcntl(*fd, F_DUPFD_CLOEXEC, 3)) < 0)
+		return -1;
+	close(*fd);
+	*fd = high;
+	return 0;
 }
 
 static int
@@ -108,6 +147,10 @@ start_open(struct start *s, struct err *e)
 	if (pipe2(s->out, O_CLOEXEC) || pipe2(s->err, O_CLOEXEC) ||
 	    pipe2(s->report, O_CLOEXEC))
 		return err_errno(e, errno, "pipe");
+	if (raise_fd(&s->null) || raise_fd(&s->out[0]) || raise_fd(&s->out[1]) ||
+	    raise_fd(&s->err[0]) || raise_fd(&s->err[1]) || raise_fd(&s->report[0]) ||
+	    raise_fd(&s->report[1]))
+		return err_errno(e, errno, "a descriptor for a child");
 	if ((s->env = env_make(s->spec->env)) == NULL)
 		return err_set(e, ERR_NOMEM, "no memory for an environment");
 	return 0;
@@ -128,7 +171,7 @@ start_close(struct start *s)
 static int
 start_child(struct start *s, pid_t *pid, struct err *e)
 {
-	int code = 0;
+	struct start_failure why = {0, false};
 	ssize_t n;
 
 	if ((*pid = fork()) < 0)
@@ -141,12 +184,14 @@ start_child(struct start *s, pid_t *pid, struct err *e)
 	close(s->report[1]);
 	s->out[1] = s->err[1] = s->report[1] = -1;
 	do
-		n = read(s->report[0], &code, sizeof code);
+		n = read(s->report[0], &why, sizeof why);
 	while (n < 0 && errno == EINTR);
 	if (n == 0)
 		return 0;
-	waitpid(*pid, NULL, 0);
-	return err_errno(e, code, "start %s", s->spec->argv[0]);
+	while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return err_errno(e, why.code, why.in_cwd ? "the folder %s" : "start %s",
+		why.in_cwd ? s->spec->cwd : s->spec->argv[0]);
 }
 
 /* Moves what is there to the callee; false at end of file. */
@@ -171,7 +216,8 @@ struct watch {
 	struct proc_result *r;
 	pid_t pid;
 	int64_t begun, term_at; /* term_at: 0 until SIGTERM was sent */
-	bool reaped;
+	bool ended; /* and not yet reaped: while it is a zombie, nobody gets its number */
+	bool lost;  /* somebody else reaped it */
 	int status;
 	struct rusage use;
 };
@@ -198,50 +244,70 @@ watch_limits(struct watch *w)
 }
 
 static void
-watch_reap(struct watch *w)
+watch_end(struct watch *w)
 {
-	if (!w->reaped && wait4(w->pid, &w->status, WNOHANG, &w->use) == w->pid)
-		w->reaped = true;
+	siginfo_t info;
+
+	memset(&info, 0, sizeof info);
+	if (w->ended)
+		return;
+	if (waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		w->ended = info.si_pid == w->pid;
+	else if (errno == ECHILD)
+		w->ended = w->lost = true;
 }
 
-/* Until both streams are at their end and the child is reaped.  A grandchild that keeps
- * a pipe open after the child has gone is killed with the group. */
+/* True when nothing more is wanted of the pipes.  A grandchild that keeps one open after
+ * the child has gone is killed with the group; one that left the group is given up. */
+static bool
+watch_leftovers(const struct watch *w, int64_t since_ms, bool quiet)
+{
+	if (since_ms > LEFT_KILL_MS && !w->lost)
+		kill(-w->pid, SIGKILL);
+	return since_ms > LEFT_MAX_MS || (quiet && since_ms > LEFT_QUIET_MS);
+}
+
+/* Until both streams are at their end and the child has ended. */
 static void
 watch_loop(struct watch *w, int out, int err)
 {
 	struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
-	int64_t last = 0, now, reaped_at = 0;
-	int i, open_count = 2;
+	int64_t last = 0, now, ended_at = 0;
+	int i, ready, open_count = 2;
 
-	while (open_count > 0 || !w->reaped) {
-		if (poll(p, 2, w->reaped || open_count == 0 ? 20 : TICK_MS) > 0)
-			for (i = 0; i < 2; i++)
-				if (p[i].fd >= 0 && p[i].revents != 0 &&
-				    !drain(w->spec, p[i].fd, i + 1, w->r))
-					p[i].fd = -1, open_count--;
-		watch_reap(w);
+	while (open_count > 0 || !w->ended) {
+		ready = poll(p, 2, w->ended || open_count == 0 ? 20 : TICK_MS);
+		for (i = 0; i < 2 && ready > 0; i++)
+			if (p[i].fd >= 0 && p[i].revents != 0 &&
+			    !drain(w->spec, p[i].fd, i + 1, w->r))
+				p[i].fd = -1, open_count--;
+		watch_end(w);
 		now = plat_mono_ms();
-		if (w->reaped && reaped_at == 0)
-			reaped_at = now;
-		if (w->reaped && open_count > 0 && now - reaped_at > 500) {
-			kill(-w->pid, SIGKILL);
-			if (now - reaped_at > 1500)
-				break;
-		}
-		if (!w->reaped && (now - last >= TICK_MS || w->r->aborted)) {
+		if (w->ended && ended_at == 0)
+			ended_at = now;
+		if (w->ended && open_count > 0 && watch_leftovers(w, now - ended_at, ready == 0))
+			break;
+		if (!w->ended && (now - last >= TICK_MS || w->r->aborted)) {
 			last = now;
 			watch_limits(w);
 		}
 	}
 }
 
+/* Kills what is left of the group, which is harmless when nothing is, and reaps. */
 static void
-result_fill(const struct watch *w)
+watch_close(struct watch *w)
 {
 	struct proc_result *r = w->r;
+	pid_t got = -1;
 
-	r->exit = WIFEXITED(w->status) ? WEXITSTATUS(w->status) : -1;
-	r->signal = WIFSIGNALED(w->status) ? WTERMSIG(w->status) : 0;
+	if (!w->lost) {
+		kill(-w->pid, SIGKILL);
+		while ((got = wait4(w->pid, &w->status, 0, &w->use)) < 0 && errno == EINTR)
+			;
+	}
+	r->exit = got > 0 && WIFEXITED(w->status) ? WEXITSTATUS(w->status) : -1;
+	r->signal = got > 0 && WIFSIGNALED(w->status) ? WTERMSIG(w->status) : 0;
 	r->ms = plat_mono_ms() - w->begun;
 	r->max_rss_kib = w->use.ru_maxrss;
 }
@@ -259,8 +325,7 @@ proc_run(const struct proc_spec *spec, struct proc_result *r, struct err *e)
 	if (start_open(&s, e) || start_child(&s, &w.pid, e))
 		goto out;
 	watch_loop(&w, s.out[0], s.err[0]);
-	kill(-w.pid, SIGKILL); /* leftovers of the group; harmless when there are none */
-	result_fill(&w);
+	watch_close(&w);
 	rc = 0;
 out:
 	start_close(&s);
@@ -293,6 +358,8 @@ proc_capture(const char *const *argv, const char *cwd, uint32_t timeout_ms, size
 	buf_init(&c.buf[0], max);
 	buf_init(&c.buf[1], max);
 	rc = proc_run(&spec, r, e);
+	if (rc == 0 && r->aborted)
+		rc = err_set(e, ERR_NOMEM, "no memory for the output of %s", argv[0]);
 	if (rc == 0 && (buf_add(&c.buf[0], "", 0, e) || buf_add(&c.buf[1], "", 0, e)))
 		rc = -1;
 	if (rc == 0 && out != NULL)
@@ -311,6 +378,8 @@ proc_describe(const struct proc_result *r, char *out, size_t size)
 		snprintf(out, size, "timed out after %lld s", (long long)(r->ms / 1000));
 	else if (r->cancelled)
 		snprintf(out, size, "cancelled after %lld s", (long long)(r->ms / 1000));
+	else if (r->aborted)
+		snprintf(out, size, "stopped after %lld s", (long long)(r->ms / 1000));
 	else if (r->signal != 0)
 		snprintf(out, size, "signal %d (SIG%s)", r->signal,
 			sigabbrev_np(r->signal) ? sigabbrev_np(r->signal) : "?");
