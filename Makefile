@@ -39,7 +39,8 @@ KTOOL := kernels/make_fixtures.c
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all programs check unit asan fuzz fuzz-run bench lint demo fixtures install clean help deps-build
+.PHONY: all programs check unit asan fuzz fuzz-run bench lint demo fixtures install clean help deps-build \
+        agent-portable agent-portable-check
 all: deps-build ## both programs and the tools beside them
 	$(Q)$(MAKE) --no-print-directory programs
 programs: $(PROGS)
@@ -118,6 +119,16 @@ demo: ## installs what is missing, builds, runs the main job, prints verdict and
 lint: ## layers, banned calls, cppcheck, shellcheck, man pages
 	$(Q)deploy/install-packages lint
 	$(Q)tests/lint
+PORTABLE := build/portable/verify-agent
+agent-portable: ## build/portable/verify-agent for a bare host: needs libc and libm alone
+	$(Q)deploy/install-packages build portable
+	$(Q)p=$$(deploy/portable libraries) && $(MAKE) --no-print-directory B=build/portable MODE=release \
+	  CFLAGS="-I$$p/include $(CFLAGS)" LDFLAGS="-static-libgcc -s $(LDFLAGS)" \
+	  LIBS.agent="$$p/lib/libmicrohttpd.a $$p/lib/libcjson.a -Wl,-Bstatic -linih -lcrypto -Wl,-Bdynamic -lm" \
+	  $(PORTABLE)
+	$(Q)deploy/portable gate $(PORTABLE)
+agent-portable-check: agent-portable ## the same, then runs it in a bare chroot
+	$(Q)tests/run build/portable $(CURDIR)/tests/cases/80-portable.sh
 install: programs ## honours DESTDIR= and PREFIX=
 	install -D -m 755 $(B)/verify-agent $(DESTDIR)$(PREFIX)/sbin/verify-agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller $(B)/cpu-verify $(B)/make-model
