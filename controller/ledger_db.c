@@ -218,14 +218,13 @@ const char *
 ledger_arena_text(struct arena *a, sqlite3_stmt *s, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(s, column);
-	size_t n = text != NULL ? (size_t)sqlite3_column_bytes(s, column) : 0;
+	size_t n;
 	char *copy;
 
-	if (text == NULL && sqlite3_column_type(s, column) != SQLITE_NULL)
-		return NULL;
-	if (n == 0)
+	if (text == NULL)
+		return sqlite3_column_type(s, column) == SQLITE_NULL ? "" : NULL;
+	if ((n = strlen(text)) == 0)
 		return "";
-	/* SQLite ends its texts with a NUL */
 	if ((copy = take(a, n + 1, 1)) != NULL)
 		memcpy(copy, text, n + 1);
 	return copy;

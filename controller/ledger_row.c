@@ -117,7 +117,10 @@ int_at(const struct column *c, const void *row)
 static double
 real_at(const struct column *c, const void *row)
 {
-	return *(const double *)((const char *)row + c->offset);
+	double v;
+
+	memcpy(&v, (const char *)row + c->offset, sizeof v);
+	return v;
 }
 
 static bool

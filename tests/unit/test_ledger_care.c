@@ -262,6 +262,16 @@ a_changed_row_no_longer_gives_its_leaf_hash(void **state)
 }
 
 static void
+text_hidden_behind_a_nul_is_found(void **state)
+{
+	(void)state;
+	ledger_with_all_tables();
+	change_past_trigger("runs_no_update",
+			    "UPDATE runs SET detail = detail || char(0) || 'more'");
+	check_finds("detail holds a NUL character");
+}
+
+static void
 a_class_state_that_does_not_follow_is_found(void **state)
 {
 	struct ledger_run fail = run_of(ID("b"), "fail", false);
@@ -619,6 +629,7 @@ main(void)
 		CASE(a_trigger_changed_by_writable_schema_is_found),
 		CASE(a_trigger_of_others_on_our_table_is_found_and_their_tables_are_not_minded),
 		CASE(a_changed_row_no_longer_gives_its_leaf_hash),
+		CASE(text_hidden_behind_a_nul_is_found),
 		CASE(a_class_state_that_does_not_follow_is_found),
 		CASE(a_missing_run_and_a_gap_are_found),
 		CASE(a_network_file_system_is_refused_before_anything_is_made),
