@@ -1,5 +1,6 @@
 /* The model gate: what the GGUF header says, and the digest of every byte. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -68,13 +69,18 @@ model_read(struct work *w, struct gate *g, struct err *e)
 	struct hashing h = {.w = w, .gate = g->name};
 	enum reason why = REASON_INTERNAL;
 	char cache[GATE_PATH];
+	char *whole;
+	int bad;
 
 	if (w->job->model == NULL) {
 		err_set(e, ERR_BLOCKED, "no model was named");
 		return REASON_MODEL_NOT_GIVEN;
 	}
-	if (str_copy(w->model_path, sizeof w->model_path, w->job->model, e) ||
-	    str_fmt(cache, sizeof cache, e, "%s/model-digests", w->ask->cache_dir))
+	/* the engine runs in another folder, so the path must be a whole one */
+	whole = realpath(w->job->model, NULL);
+	bad = str_copy(w->model_path, sizeof w->model_path, whole ? whole : w->job->model, e);
+	free(whole);
+	if (bad || str_fmt(cache, sizeof cache, e, "%s/model-digests", w->ask->cache_dir))
 		return REASON_INTERNAL;
 	if (gguf_read(w->model_path, &w->model, &why, e))
 		return why;

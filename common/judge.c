@@ -220,24 +220,37 @@ judge_build(const char *log, size_t len, const struct judge_ask *ask, struct jud
 
 /* ---- fixtures ---- */
 
+/* The object that the body holds: from the line that begins with a brace to the last
+ * brace. */
+static cJSON *
+object_in(const char *p, size_t n)
+{
+	const char *end = p + n, *first = p;
+	cJSON *o = NULL;
+
+	while (first < end && *first != '{') {
+		first = memchr(first, '\n', (size_t)(end - first));
+		if (first == NULL)
+			return NULL;
+		first++;
+	}
+	while (end > first && end[-1] != '}')
+		end--;
+	if (json_parse(first, (size_t)(end - first), 1u << 20, &o, NULL))
+		return NULL;
+	return o;
+}
+
 cJSON *
 fixtures_read(const char *log, size_t len)
 {
 	struct section s;
 	size_t pos = 0;
 	cJSON *o = NULL;
-	const char *p, *nl, *end;
 
 	while (o == NULL && transcript_next(log, len, &pos, &s, NULL) == 1) {
-		end = s.body + s.len;
-		for (p = s.body; o == NULL && strcmp(s.kind, "run") == 0 && p < end; p = nl + 1) {
-			if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
-				nl = end;
-			if (*p == '{' && json_parse(p, (size_t)(nl - p), 1u << 20, &o, NULL))
-				o = NULL;
-			if (nl == end)
-				break;
-		}
+		if (strcmp(s.kind, "run") == 0)
+			o = object_in(s.body, s.len);
 		section_fini(&s);
 	}
 	return o;
