@@ -40,7 +40,8 @@ event_body(const struct job_state *s)
 	if (s->phase != PHASE_DONE)
 		return o;
 	if (!json_add_str(o, "outcome", outcome_name((enum outcome)s->outcome)) ||
-	    !json_add_str(o, "reasonCode", reason_name((enum reason)s->reason)) ||
+	    !json_add_str(o, "reasonCode", s->reason <= REASON_NONE
+			? NULL : reason_name((enum reason)s->reason)) ||
 	    !json_add_bool(o, "passRecordable", s->recordable) ||
 	    !json_add_int(o, "exitCode", s->exit) ||
 	    !json_add_text(o, "detail", s->detail, strlen(s->detail)))

@@ -45,15 +45,17 @@ public_add(cJSON *o, const struct job_state *s)
 		time_add(o, "finishedAt", s->finished_ms) &&
 		json_add_str(o, "outcome",
 			s->outcome < 0 ? NULL : outcome_name((enum outcome)s->outcome)) &&
-		json_add_str(o, "reasonCode",
-			s->reason < 0 ? NULL : reason_name((enum reason)s->reason)) &&
+		json_add_str(o, "reasonCode", s->reason <= REASON_NONE
+				? NULL : reason_name((enum reason)s->reason)) &&
 		json_add_bool(o, "passRecordable", s->recordable) &&
 		(s->exit < 0 ? json_add_null(o, "exitCode")
 			     : json_add_int(o, "exitCode", s->exit)) &&
 		json_add_int(o, "lastEvent", (int64_t)s->last_event) &&
 		json_add_str(o, "envelopeSha256", text_or_null(s->envelope_sha256)) &&
 		json_add_bool(o, "acknowledged", s->acked_ms != 0) &&
-		json_add_text(o, "detail", text_or_null(s->detail), strlen(s->detail));
+		(s->detail[0] == '\0'
+				? json_add_null(o, "detail")
+				: json_add_text(o, "detail", s->detail, strlen(s->detail)));
 }
 
 cJSON *
@@ -182,6 +184,8 @@ state_parse(const cJSON *o, struct job_state *s, struct err *e)
 	if (!str_is_hex(s->id, JOB_ID_HEX) || phase < 0)
 		return err_set(e, ERR_PARSE, "no job id or no state");
 	s->phase = (enum phase)phase;
+	if (s->reason < 0 && s->outcome >= 0)
+		s->reason = REASON_NONE; /* null goes with a pass */
 	s->recordable = json_bool(o, "passRecordable", false);
 	s->exit = (int)json_num(o, "exitCode", -1);
 	s->cancel = json_bool(o, "cancel", false);

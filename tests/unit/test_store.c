@@ -109,6 +109,14 @@ public_state_has_the_members_of_the_interface(void **state)
 	assert_true(cJSON_IsNull(json_get(o, "outcome")));
 	assert_true(cJSON_IsNull(json_get(o, "exitCode")));
 	assert_true(cJSON_IsNull(json_get(o, "envelopeSha256")));
+	assert_true(cJSON_IsNull(json_get(o, "detail")));
+	cJSON_Delete(o);
+	s.phase = PHASE_DONE;
+	s.outcome = OUTCOME_PASS;
+	s.reason = REASON_NONE;
+	assert_non_null(o = store_public(&s));
+	assert_string_equal(json_str(o, "outcome"), "pass");
+	assert_true(cJSON_IsNull(json_get(o, "reasonCode")));
 	cJSON_Delete(o);
 }
 
