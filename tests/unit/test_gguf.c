@@ -6,91 +6,11 @@
 
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <stdlib.h>
 
 #include "agent/gguf.h"
 #include "common/str.h"
-#include "tests/unit/repo.h"
-
-enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STR, ARR, U64, I64, F64 };
-
-/* A file under construction. */
-struct file {
-	uint8_t b[65536];
-	size_t n;
-};
-
-static void
-put(struct file *f, uint64_t v, unsigned bytes)
-{
-	assert_true(f->n + bytes <= sizeof f->b);
-	while (bytes-- > 0) {
-		f->b[f->n++] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
-static void
-put_text(struct file *f, const char *s)
-{
-	put(f, strlen(s), 8);
-	while (*s != '\0')
-		put(f, (uint8_t)*s++, 1);
-}
-
-static void
-begin(struct file *f, uint32_t version, uint64_t tensors, uint64_t keys)
-{
-	f->n = 0;
-	put(f, 0x46554747, 4);
-	put(f, version, 4);
-	put(f, tensors, 8);
-	put(f, keys, 8);
-}
-
-static void
-key(struct file *f, const char *name, unsigned type)
-{
-	put_text(f, name);
-	put(f, type, 4);
-}
-
-static void
-key_text(struct file *f, const char *name, const char *value)
-{
-	key(f, name, STR);
-	put_text(f, value);
-}
-
-static void
-key_u32(struct file *f, const char *name, uint32_t value)
-{
-	key(f, name, U32);
-	put(f, value, 4);
-}
-
-static void
-tensor(struct file *f, const char *name, uint64_t columns, uint64_t rows, uint32_t type,
-	uint64_t offset)
-{
-	put_text(f, name);
-	put(f, 2, 4);
-	put(f, columns, 8);
-	put(f, rows, 8);
-	put(f, type, 4);
-	put(f, offset, 8);
-}
-
-static void
-data(struct file *f, uint64_t bytes, size_t alignment)
-{
-	while (f->n % alignment != 0)
-		put(f, 0, 1);
-	while (bytes-- > 0)
-		put(f, 0xAA, 1);
-}
+#include "tests/unit/gguf_make.h"
 
 static struct gguf_info info;
 static struct err error;
@@ -99,7 +19,7 @@ static enum reason
 parse(const struct file *f)
 {
 	enum reason why = REASON_COUNT;
-	uint8_t *exact = malloc(f->n + 1); /* so that a sanitizer sees the end */
+	uint8_t *exact = malloc(f->n > 0 ? f->n : 1); /* so that the end is seen */
 	int rc;
 
 	assert_non_null(exact);
@@ -111,32 +31,6 @@ parse(const struct file *f)
 	if (rc)
 		assert_true(error.msg[0] != '\0' && error.hint[0] != '\0');
 	return why;
-}
-
-static void
-small_model(struct file *f, uint32_t version)
-{
-	begin(f, version, 2, 10);
-	key_text(f, "general.architecture", "llama");
-	key_text(f, "general.name", "a small one");
-	key_u32(f, "llama.block_count", 2);
-	key_u32(f, "llama.embedding_length", 256);
-	key_u32(f, "llama.attention.head_count", 4);
-	key_u32(f, "llama.attention.head_count_kv", 2);
-	key(f, "llama.context_length", U64);
-	put(f, 4096, 8);
-	key_text(f, "tokenizer.ggml.model", "gpt2");
-	key(f, "tokenizer.ggml.tokens", ARR);
-	put(f, STR, 4);
-	put(f, 3, 8);
-	put_text(f, "a");
-	put_text(f, "");
-	put_text(f, "ccc");
-	key(f, "llama.attention.layer_norm_rms_epsilon", F32);
-	put(f, 0x3727C5AC, 4);
-	tensor(f, "token_embd.weight", 256, 3, 1, 0);
-	tensor(f, "output.weight", 256, 3, 8, 1536);
-	data(f, 1536 + 3 * 8 * 34, 32);
 }
 
 static void
@@ -657,194 +551,6 @@ a_said_alignment_is_used(void **state)
 	assert_int_equal(info.wanted_bytes, f.n);
 }
 
-/* On disk. */
-
-static enum reason
-read_path(const char *path)
-{
-	enum reason why = REASON_COUNT;
-	int rc;
-
-	memset(&error, 0, sizeof error);
-	rc = gguf_read(path, &info, &why, &error);
-	assert_int_equal(rc, why == REASON_NONE ? 0 : -1);
-	if (rc)
-		assert_true(str_starts(error.msg, path));
-	return why;
-}
-
-static void
-a_file_is_read_like_its_bytes(void **state)
-{
-	char folder[REPO_PATH], path[REPO_PATH + 8];
-	struct file f;
-
-	(void)state;
-	small_model(&f, 3);
-	repo_folder(folder, sizeof folder);
-	snprintf(path, sizeof path, "%s/m", folder);
-	assert_int_equal(plat_write_file(path, f.b, f.n, 0600, &error), 0);
-	assert_int_equal(read_path(path), REASON_NONE);
-	assert_int_equal(info.head_size_k, 64);
-	assert_int_equal(info.wanted_bytes, f.n);
-	assert_int_equal(truncate(path, (off_t)f.n - 1), 0);
-	assert_int_equal(read_path(path), REASON_MODEL_TRUNCATED);
-	assert_int_equal(truncate(path, 0), 0);
-	assert_int_equal(read_path(path), REASON_MODEL_TRUNCATED);
-	repo_remove(folder);
-}
-
-/* More metadata than one window of the reader, and a string across its edge. */
-static void
-a_long_header_is_read_in_pieces(void **state)
-{
-	char folder[REPO_PATH], path[REPO_PATH + 8];
-	const size_t tokens = 20000;
-	struct buf b;
-	struct file f;
-
-	(void)state;
-	buf_init(&b, 1 << 20);
-	begin(&f, 3, 0, 3);
-	key(&f, "tokenizer.ggml.tokens", ARR);
-	put(&f, STR, 4);
-	put(&f, tokens, 8);
-	assert_int_equal(buf_add(&b, f.b, f.n, &error), 0);
-	f.n = 0;
-	put_text(&f, "token");
-	for (size_t i = 0; i < tokens; i++)
-		assert_int_equal(buf_add(&b, f.b, f.n, &error), 0);
-	f.n = 0;
-	key_u32(&f, "x.block_count", 48);
-	key_text(&f, "general.architecture", "x");
-	assert_int_equal(buf_add(&b, f.b, f.n, &error), 0);
-	repo_folder(folder, sizeof folder);
-	snprintf(path, sizeof path, "%s/m", folder);
-	assert_int_equal(plat_write_file(path, b.data, b.len, 0600, &error), 0);
-	buf_fini(&b);
-	assert_int_equal(read_path(path), REASON_NONE);
-	assert_int_equal(info.vocab_size, 20000);
-	assert_int_equal(info.layers, 48);
-	repo_remove(folder);
-}
-
-static void
-what_is_not_a_file_is_told_without_waiting(void **state)
-{
-	char folder[REPO_PATH], path[REPO_PATH + 8];
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int s;
-
-	(void)state;
-	repo_folder(folder, sizeof folder);
-	assert_int_equal(read_path(folder), REASON_MODEL_NOT_A_FILE);
-	assert_non_null(strstr(error.msg, "folder"));
-	snprintf(path, sizeof path, "%s/fifo", folder);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	(void)alarm(20); /* a reader that waits ends the test */
-	assert_int_equal(read_path(path), REASON_MODEL_NOT_A_FILE);
-	(void)alarm(0);
-	assert_non_null(strstr(error.msg, "FIFO"));
-	assert_int_equal(read_path("/dev/null"), REASON_MODEL_NOT_A_FILE);
-	snprintf(path, sizeof path, "%s/sock", folder);
-	assert_true(strlen(path) < sizeof a.sun_path);
-	memcpy(a.sun_path, path, strlen(path) + 1);
-	assert_true((s = socket(AF_UNIX, SOCK_STREAM, 0)) >= 0);
-	assert_int_equal(bind(s, (struct sockaddr *)(void *)&a, sizeof a), 0);
-	assert_int_equal(read_path(path), REASON_MODEL_NOT_A_FILE);
-	close(s);
-	repo_remove(folder);
-}
-
-static void
-what_is_not_there_is_model_missing(void **state)
-{
-	char folder[REPO_PATH], path[REPO_PATH + 8];
-
-	(void)state;
-	repo_folder(folder, sizeof folder);
-	snprintf(path, sizeof path, "%s/none", folder);
-	assert_int_equal(read_path(path), REASON_MODEL_MISSING);
-	assert_int_equal(error.code, ERR_NOTFOUND);
-	assert_int_equal(symlink("none", path), 0); /* points at itself */
-	assert_int_equal(read_path(path), REASON_MODEL_MISSING);
-	assert_int_equal(read_path("/dev/null/model"), REASON_MODEL_MISSING);
-	assert_int_equal(read_path(""), REASON_MODEL_MISSING);
-	repo_remove(folder);
-}
-
-static void
-what_may_not_be_read_is_model_unreadable(void **state)
-{
-	char folder[REPO_PATH], path[REPO_PATH + 8];
-
-	bool root = geteuid() == 0; /* who reads everything */
-
-	(void)state;
-	repo_folder(folder, sizeof folder);
-	snprintf(path, sizeof path, "%s/m", folder);
-	assert_int_equal(plat_write_file(path, "GGUF", 4, 0, &error), 0);
-	assert_int_equal(chmod(folder, 0755), 0);
-	if (root && seteuid(65534) != 0)
-		skip();
-	assert_int_equal(read_path(path), REASON_MODEL_UNREADABLE);
-	if (root)
-		assert_int_equal(seteuid(0), 0);
-	repo_remove(folder);
-}
-
-/* Blocks of the cache types: stock ones from ggml's block definitions, the others as
- * the kernels' reference has them. */
-static void
-cache_types_suit_head_sizes_their_block_divides(void **state)
-{
-	static const struct { const char *type; bool suits[4]; } rows[] = {
-		/*              48     64    128    256 */
-		{ "f16",      { true,  true,  true,  true } },
-		{ "bf16",     { true,  true,  true,  true } },
-		{ "f32",      { true,  true,  true,  true } },
-		{ "q8_0",     { false, true,  true,  true } },
-		{ "q5_1",     { false, true,  true,  true } },
-		{ "q5_0",     { false, true,  true,  true } },
-		{ "q4_1",     { false, true,  true,  true } },
-		{ "q4_0",     { false, true,  true,  true } },
-		{ "iq4_nl",   { false, true,  true,  true } },
-		{ "tbq3_0",   { false, true,  true,  true } },
-		{ "tbq4_0",   { false, true,  true,  true } },
-		{ "tbq3_tcq", { false, false, true,  true } },
-		{ "q4_polar", { false, false, true,  true } },
-		{ "qjl1_256", { false, false, true,  true } },
-		{ "tbq3_k",   { false, false, false, true } },
-		{ "tbq4_k",   { false, false, false, true } },
-		{ "novel_9",  { true,  true,  true,  true } },
-	};
-	static const int64_t heads[] = { 48, 64, 128, 256 };
-
-	(void)state;
-	for (size_t i = 0; i < str_count(rows); i++)
-		for (size_t k = 0; k < str_count(heads); k++) {
-			struct gguf_info m = { .head_size_k = heads[k] };
-			struct err e = { 0 };
-
-			if (gguf_suits(&m, rows[i].type, &e) != rows[i].suits[k])
-				fail_msg("%s with head size %d", rows[i].type, (int)heads[k]);
-			assert_int_equal(e.code, rows[i].suits[k] ? ERR_NONE : ERR_BLOCKED);
-		}
-}
-
-static void
-sliding_window_heads_must_suit_as_well(void **state)
-{
-	struct gguf_info m = { .head_size_k = 512, .head_size_k_swa = 64 };
-	struct err e = { 0 };
-
-	(void)state;
-	assert_true(gguf_suits(&m, "q8_0", &e));
-	assert_false(gguf_suits(&m, "q4_polar", &e));
-	assert_non_null(strstr(e.msg, "64"));
-	assert_non_null(strstr(e.msg, "128"));
-}
-
 int
 main(void)
 {
@@ -866,13 +572,6 @@ main(void)
 		cmocka_unit_test(type_sizes_are_those_of_the_engine),
 		cmocka_unit_test(unknown_tensor_types_count_with_their_start),
 		cmocka_unit_test(a_said_alignment_is_used),
-		cmocka_unit_test(a_file_is_read_like_its_bytes),
-		cmocka_unit_test(a_long_header_is_read_in_pieces),
-		cmocka_unit_test(what_is_not_a_file_is_told_without_waiting),
-		cmocka_unit_test(what_is_not_there_is_model_missing),
-		cmocka_unit_test(what_may_not_be_read_is_model_unreadable),
-		cmocka_unit_test(cache_types_suit_head_sizes_their_block_divides),
-		cmocka_unit_test(sliding_window_heads_must_suit_as_well),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
