@@ -18,7 +18,7 @@ struct client {
 	struct reach reach;
 	client_tick tick;
 	void *tick_arg;
-	int attempts;
+	int attempts, silent_s;
 	CURLM *multi;
 	CURL *easy;
 };
@@ -58,6 +58,7 @@ client_open(const struct reach *reach, client_tick tick, void *arg, struct clien
 	c->tick = tick;
 	c->tick_arg = arg;
 	c->attempts = CLIENT_ATTEMPTS;
+	c->silent_s = CLIENT_SILENT_S;
 	*out = c;
 	return 0;
 }
@@ -76,6 +77,12 @@ void
 client_attempts(struct client *c, int attempts)
 {
 	c->attempts = attempts;
+}
+
+void
+client_patience(struct client *c, int seconds)
+{
+	c->silent_s = seconds;
 }
 
 static int
@@ -211,6 +218,8 @@ explain(struct transfer *t, CURLcode code)
 		if (t->e->code != ERR_NONE)
 			return -1;
 		return err_set(t->e, ERR_LIMIT, "the answer is too long");
+	case CURLE_RANGE_ERROR:
+		return err_set(t->e, ERR_INTEGRITY, "the whole was sent instead of the rest");
 	case CURLE_OUT_OF_MEMORY:
 		return err_set(t->e, ERR_NOMEM, "no memory for the answer");
 	default:
@@ -354,7 +363,7 @@ ask(struct client *c, const char *path, const char *body, const char *type, size
 	struct buf *out, long *status, struct err *e)
 {
 	struct transfer t = {.c = c, .chunk = collect, .arg = out, .type = type,
-		.silent_s = CLIENT_SILENT_S, .e = e};
+		.silent_s = c->silent_s, .e = e};
 	int64_t pause = PAUSE_FIRST_MS;
 	char url[1024];
 	int i;
@@ -427,7 +436,7 @@ client_stream(struct client *c, const char *path, uint64_t from, client_chunk ch
 	void *arg, struct err *e)
 {
 	struct transfer t = {.c = c, .chunk = chunk, .arg = arg, .from = from,
-		.silent_s = CLIENT_SILENT_S, .e = e};
+		.silent_s = c->silent_s, .e = e};
 	char url[1024];
 
 	memset(e, 0, sizeof *e);
@@ -488,7 +497,7 @@ client_events(struct client *c, const char *job, uint64_t after, client_event fn
 {
 	struct lines l = {.fn = fn, .arg = arg};
 	struct transfer t = {.c = c, .chunk = split_lines, .arg = &l,
-		.type = "application/x-ndjson", .silent_s = CLIENT_SILENT_S * 3L, .e = e};
+		.type = "application/x-ndjson", .silent_s = c->silent_s * 3L, .e = e};
 	char url[1024];
 	int rc;
 

@@ -43,6 +43,9 @@ CHECKED int client_open(const struct reach *reach, client_tick tick, void *arg,
 void client_close(struct client *c); /* NULL is fine */
 /* How often a call is tried; 1 to CLIENT_ATTEMPTS. */
 void client_attempts(struct client *c, int attempts);
+/* After how many seconds without a byte a call counts as stuck, instead of
+ * CLIENT_SILENT_S. */
+void client_patience(struct client *c, int seconds);
 /* Waits, ticking; non-zero when the tick said stop. */
 int client_pause(struct client *c, int64_t ms);
 

@@ -12,6 +12,8 @@
 #include "controller/result.h"
 #include "controller/table.h"
 
+#define LOOK_S 5 /* without an answer: the list has other hosts to show */
+
 /* What one look at a host finds. */
 struct look {
 	const struct host *host;
@@ -35,6 +37,7 @@ look_at(const struct host *h, struct look *out)
 	    client_open(&out->reach, NULL, NULL, &c, &out->e))
 		return;
 	client_attempts(c, 1);
+	client_patience(c, LOOK_S);
 	out->contact = client_health(c, &out->health, &out->e) == 0;
 	out->same_key = out->contact && out->pinned &&
 		str_eq(out->pin.key, out->health.public_key);
