@@ -306,21 +306,3 @@ conf_sample(struct buf *b, struct err *e)
 			return -1;
 	return 0;
 }
-
-int
-conf_help(struct buf *b, struct err *e)
-{
-	size_t i;
-
-	for (i = 0; i < CONF_TEXT_COUNT; i++)
-		if (buf_addf(b, e, "  [%s] %-20s %s\n", conf_texts[i].section,
-			    conf_texts[i].key, conf_texts[i].help))
-			return -1;
-	for (i = 0; i < CONF_COUNT; i++)
-		if (buf_addf(b, e, "  [%s] %-20s %s\n%*s%" PRIu64 " %s, %" PRIu64 " to %"
-			    PRIu64 "\n", conf_rows[i].section, conf_rows[i].key,
-			    conf_rows[i].help, 4, "", conf_rows[i].def, conf_rows[i].unit,
-			    conf_rows[i].min, conf_rows[i].max))
-			return -1;
-	return 0;
-}

@@ -2,8 +2,8 @@
  * conf - verify-agent.conf: a row per setting, each with its default, range and unit.
  *
  * INI, read with libinih.  Unknown sections and keys, values out of range and settings
- * given twice are errors that name file and line.  The same rows make `serve --help` and
- * the sample deploy/verify-agent.conf.  Units stand in the names: _s seconds, _bytes.
+ * given twice are errors that name file and line.  The same rows make
+ * `serve --print-config`, which is the sample deploy/verify-agent.conf.  Units stand in the names: _s seconds, _bytes.
  * Life: a plain struct; nothing to free.  Threads: read-only once loaded.
  */
 #ifndef AGENT_CONF_H
@@ -72,7 +72,5 @@ CHECKED int conf_parse(const char *text, size_t len, const char *name, struct co
 CHECKED int conf_load(const char *path, struct conf *c, struct err *e);
 /* The sample file with every row, its range and its default as a comment. */
 CHECKED int conf_sample(struct buf *b, struct err *e);
-/* One line a setting, for --help. */
-CHECKED int conf_help(struct buf *b, struct err *e);
 
 #endif
