@@ -83,7 +83,8 @@ t_result(const struct transcript *t, struct err *e)
 {
 	if (t->err.code == ERR_NONE)
 		return 0;
-	*e = t->err;
+	if (e != NULL)
+		*e = t->err;
 	return -1;
 }
 
@@ -92,7 +93,10 @@ transcript_open(const char *path, const char *nonce, uint64_t cap_bytes,
 	struct transcript **out, struct err *e)
 {
 	struct transcript *t;
+	int errnum;
 
+	if (strspn(nonce, "0123456789abcdef") < TRANSCRIPT_BOUNDARY)
+		return err_set(e, ERR_USAGE, "a log wants a nonce of hex digits");
 	if ((t = calloc(1, sizeof *t)) == NULL)
 		return err_set(e, ERR_NOMEM, "no memory for a log");
 	t->fd = -1;
@@ -104,8 +108,9 @@ transcript_open(const char *path, const char *nonce, uint64_t cap_bytes,
 	t->at_line_start = true;
 	t->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
 	if (t->fd < 0) {
-		err_errno(e, errno, "%s", path);
-		if (errno == EEXIST)
+		errnum = errno;
+		err_errno(e, errnum, "%s", path);
+		if (errnum == EEXIST && e != NULL)
 			e->code = ERR_CONFLICT;
 		goto fail;
 	}
@@ -133,6 +138,10 @@ ring_put(struct transcript *t, const char *p, size_t n)
 	struct cap *c = &t->cap;
 	size_t k;
 
+	if (c->ring_size == 0) {
+		c->dropped += n;
+		return 0;
+	}
 	if (c->ring == NULL && (c->ring = malloc(c->ring_size + 1)) == NULL)
 		return err_set(&t->err, ERR_NOMEM, "no memory for a log's tail");
 	while (n > 0) {
@@ -169,7 +178,7 @@ cap_end(struct transcript *t)
 	char n[32];
 	size_t first;
 
-	if (c->ring_len == 0)
+	if (c->ring_len == 0 && c->dropped == 0)
 		return t->err.code == ERR_NONE ? 0 : -1;
 	if (c->dropped > 0) {
 		snprintf(n, sizeof n, "%llu", (unsigned long long)c->dropped);
@@ -291,7 +300,21 @@ struct run {
 	const char *out_path;
 	uint64_t out_left;
 	struct buf line[2]; /* a line of each stream that has not ended yet */
+	int inside;         /* stream whose line was written up to its middle; 0: none */
 };
+
+/* Ends a line that the other stream left in the middle: what one stream says must not
+ * hide behind what the other says. */
+static int
+run_put(struct run *r, int stream, const char *p, size_t n)
+{
+	if (n == 0)
+		return 0;
+	if (r->inside != 0 && r->inside != stream && cap_put(r->t, "\n", 1))
+		return -1;
+	r->inside = p[n - 1] == '\n' ? 0 : stream;
+	return cap_put(r->t, p, n);
+}
 
 /* Whole lines go to the log, so that the two streams never mix inside one. */
 static int
@@ -306,11 +329,9 @@ run_lines(struct run *r, int stream, const char *p, size_t n)
 		k = nl != NULL ? (size_t)(nl - p) + 1 : n;
 		if (nl == NULL && b->len + k < LINE_MAX_BYTES)
 			return buf_add(b, p, k, &r->t->err);
-		if (b->len > 0 && cap_put(r->t, b->data, b->len))
+		if (run_put(r, stream, b->data, b->len) || run_put(r, stream, p, k))
 			return -1;
 		b->len = 0;
-		if (cap_put(r->t, p, k))
-			return -1;
 		p += k;
 		n -= k;
 	}
@@ -341,28 +362,32 @@ run_tick(void *arg)
 	return r->user->tick != NULL ? r->user->tick(r->user->arg) : 0;
 }
 
+/* Words of a command; bytes that are not UTF-8 become U+FFFD, so that the head can be
+ * read again. */
+static bool
+words_add(cJSON *o, const char *key, const char *const *words)
+{
+	cJSON *list = json_add_array(o, key), *one;
+	bool ok = list != NULL;
+
+	for (; ok && *words != NULL; words++) {
+		one = cJSON_CreateObject();
+		ok = one != NULL && json_add_text(one, "s", *words, strlen(*words)) &&
+			cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(one, "s"));
+		cJSON_Delete(one);
+	}
+	return ok;
+}
+
 static cJSON *
 run_head(const struct proc_spec *spec)
 {
-	cJSON *o = cJSON_CreateObject(), *argv, *env, *s;
-	const char *const *a;
+	cJSON *o = cJSON_CreateObject();
 
-	if (o == NULL || (argv = json_add_array(o, "argv")) == NULL)
-		goto fail;
-	for (a = spec->argv; *a != NULL; a++)
-		if ((s = cJSON_CreateString(*a)) == NULL || !cJSON_AddItemToArray(argv, s))
-			goto fail;
-	if (spec->cwd != NULL && !json_add_str(o, "cwd", spec->cwd))
-		goto fail;
-	if (spec->env != NULL) {
-		if ((env = json_add_array(o, "env")) == NULL)
-			goto fail;
-		for (a = spec->env; *a != NULL; a++)
-			if ((s = cJSON_CreateString(*a)) == NULL || !cJSON_AddItemToArray(env, s))
-				goto fail;
-	}
-	return o;
-fail:
+	if (o != NULL && words_add(o, "argv", spec->argv) &&
+	    (spec->cwd == NULL || json_add_text(o, "cwd", spec->cwd, strlen(spec->cwd))) &&
+	    (spec->env == NULL || words_add(o, "env", spec->env)))
+		return o;
 	cJSON_Delete(o);
 	return NULL;
 }
@@ -373,8 +398,11 @@ transcript_run(struct transcript *t, const struct proc_spec *spec, const char *o
 {
 	struct run run = {.t = t, .user = spec, .out_fd = -1, .out_path = out_path};
 	struct proc_spec inner = *spec;
+	struct err own = {0};
 	int i, rc = -1;
 
+	if (e == NULL)
+		e = &own;
 	inner.chunk = run_chunk;
 	inner.tick = run_tick;
 	inner.arg = &run;
@@ -383,7 +411,10 @@ transcript_run(struct transcript *t, const struct proc_spec *spec, const char *o
 	run.out_left = t->cap.head + t->cap.ring_size;
 	if (out_path != NULL &&
 	    (run.out_fd = open(out_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0) {
-		err_errno(e, errno, "%s", out_path);
+		i = errno;
+		err_errno(e, i, "%s", out_path);
+		if (i == EEXIST)
+			e->code = ERR_CONFLICT;
 		goto out;
 	}
 	memset(r, 0, sizeof *r);
@@ -394,10 +425,9 @@ transcript_run(struct transcript *t, const struct proc_spec *spec, const char *o
 	}
 	rc = proc_run(&inner, r, e);
 	for (i = 0; i < 2; i++)
-		if (run.line[i].len > 0)
-			cap_put(t, run.line[i].data, run.line[i].len);
+		run_put(&run, i + 1, run.line[i].data, run.line[i].len);
 	if (rc)
-		cap_put(t, e->msg, strlen(e->msg));
+		run_put(&run, 3, e->msg, strlen(e->msg));
 	section_end(t, r);
 	if (rc == 0)
 		rc = t_result(t, e);
@@ -420,6 +450,8 @@ transcript_close(struct transcript *t, char digest[DIGEST_HEX], uint64_t *bytes,
 	if (t->facts_open)
 		t_mark(t, "end", "{}");
 	rc = t_result(t, e);
+	if (fsync(t->fd) && errno != EINVAL && rc == 0)
+		rc = err_errno(e, errno, "write %s", t->path);
 	if (close(t->fd) && rc == 0)
 		rc = err_errno(e, errno, "close %s", t->path);
 	if (digest != NULL && digest_file(t->path, digest, bytes, rc ? NULL : e))
@@ -490,6 +522,15 @@ copy_text(const char *p, size_t n)
 	return s;
 }
 
+/* A number within [min, max]; out of range is as unknown as missing. */
+static int64_t
+number_in(const cJSON *o, const char *key, int64_t min, int64_t max, int64_t unknown)
+{
+	int64_t v = json_int(o, key, unknown);
+
+	return v >= min && v <= max ? v : unknown;
+}
+
 static void
 section_numbers(struct section *s)
 {
@@ -497,12 +538,16 @@ section_numbers(struct section *s)
 
 	if (json_parse(s->end, strlen(s->end), 1u << 16, &o, NULL))
 		return;
-	s->exit = (int)json_int(o, "exit", -1);
-	s->signal = (int)json_int(o, "signal", 0);
-	s->ms = json_int(o, "ms", -1);
+	s->exit = (int)number_in(o, "exit", 0, 255, -1);
+	s->signal = (int)number_in(o, "signal", 0, 255, 0);
+	s->ms = number_in(o, "ms", 0, INT64_MAX, -1);
 	s->timed_out = json_bool(o, "timedOut", false);
 	s->cancelled = json_bool(o, "cancelled", false);
-	s->dropped = (uint64_t)json_int(o, "dropped", 0);
+	s->dropped = (uint64_t)number_in(o, "dropped", 0, INT64_MAX, 0);
+	/* the newline in front of the marker is ours when the body had none */
+	if (s->dropped == 0 && s->len > 0 && s->body[s->len - 1] == '\n' &&
+	    json_int(o, "bytes", -1) == (int64_t)s->len - 1)
+		s->len--;
 	cJSON_Delete(o);
 }
 
