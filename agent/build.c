@@ -112,6 +112,7 @@ reuse(struct work *w, struct err *e)
 	memcpy(b->artifacts, w->old.artifacts, sizeof b->artifacts);
 	b->artifact_count = w->old.artifact_count;
 	b->ccache = w->old.ccache;
+	b->unity = w->old.unity;
 	return transcript_fact(w->log, "build", "reused", e);
 }
 

@@ -85,6 +85,7 @@ struct build_info {
 	struct build_tool cc, cxx;
 	char cmake[160], ninja[64];
 	bool ccache;
+	bool unity;              /* the engine's model sources were compiled together */
 	uint32_t jobs;
 	char built_at[24];       /* UTC */
 	int64_t ms;              /* of this call */

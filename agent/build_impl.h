@@ -47,6 +47,12 @@ CHECKED int build_artifacts_check(const struct build_info *b, struct err *e);
 CHECKED int build_cache_prune(const struct build_ask *ask, const char *builds,
 	const char *key, struct transcript *log, struct err *e);
 
+#define BUILD_UNITY_OFF "-UCMAKE_PROJECT_INCLUDE"
+/* build_unity.c: the flag that makes cmake compile the model sources together, and whether
+ * it does (b->unity); the script is written into b->folder. */
+CHECKED int build_unity_flag(const struct build_words *w, struct build_info *b, char *flag,
+	size_t size, struct err *e);
+
 /* build_make.c: cmake and ninja in b->folder; the programs that stood there are gone. */
 CHECKED int build_make(const struct build_ask *ask, const struct build_words *w,
 	struct transcript *log, struct build_info *b, const char *cmake, const char *ninja,

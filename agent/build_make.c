@@ -20,6 +20,7 @@ struct make {
 	struct build_info *b;
 	struct ninja seen;
 	char ccache_dir[BUILD_PATH + 16], ccache_base[BUILD_PATH + 24];
+	char unity[BUILD_PATH + 64]; /* a flag */
 };
 
 static void
@@ -197,6 +198,7 @@ configure(struct make *m, const struct build_words *w, const char *cmake,
 	argv[n++] = cxx;
 	argv[n++] = launch[0];
 	argv[n++] = launch[1];
+	argv[n++] = m->unity;
 	for (i = 0; i < w->count; i++)
 		argv[n++] = w->v[i];
 	argv[n] = NULL;
@@ -277,6 +279,30 @@ compile(struct make *m, const char *ninja, enum reason *why, struct err *e)
 	return make_run(m, "ninja", argv, ms ? ms : BUILD_MS, REASON_BUILD_FAILED, why, e);
 }
 
+/* What fails in a joined file may be well in files of its own: nothing is known of the
+ * source until they were tried.  Turns the joining off when it says yes. */
+static bool
+unity_is_to_blame(struct make *m, enum reason why)
+{
+	if (!m->b->unity || strstr(m->seen.failed, "/Unity/") == NULL ||
+	    (why != REASON_BUILD_FAILED && why != REASON_TOOLCHAIN_CRASH))
+		return false;
+	m->b->unity = false;
+	snprintf(m->unity, sizeof m->unity, BUILD_UNITY_OFF);
+	return true;
+}
+
+static int
+attempt(struct make *m, const struct build_words *w, const char *cmake, const char *ninja,
+	const char *ccache, enum reason *why, struct err *e)
+{
+	if (configure(m, w, cmake, ninja, ccache, why, e))
+		return -1;
+	if (programs_clear(m, e))
+		return build_why(e, REASON_INTERNAL, why);
+	return compile(m, ninja, why, e);
+}
+
 int
 build_make(const struct build_ask *ask, const struct build_words *w,
 	struct transcript *log, struct build_info *b, const char *cmake, const char *ninja,
@@ -292,13 +318,17 @@ build_make(const struct build_ask *ask, const struct build_words *w,
 	m->ask = ask;
 	m->log = log;
 	m->b = b;
-	if (configure(m, w, cmake, ninja, ccache, why, e))
-		goto out;
-	if (programs_clear(m, e)) {
+	if (build_unity_flag(w, b, m->unity, sizeof m->unity, e)) {
 		build_why(e, REASON_INTERNAL, why);
 		goto out;
 	}
-	if (compile(m, ninja, why, e))
+	rc = attempt(m, w, cmake, ninja, ccache, why, e);
+	if (rc != 0 && unity_is_to_blame(m, *why)) {
+		rc = transcript_fact(log, "unity", "given up", e)
+			? build_why(e, REASON_INTERNAL, why)
+			: attempt(m, w, cmake, ninja, ccache, why, e);
+	}
+	if (rc)
 		goto out;
 	rc = programs_are_new(m, why, e);
 out:

@@ -245,7 +245,7 @@ stamp_json(const struct build_ask *ask, const struct build_info *b)
 	    json_add_text(o, "flags", b->flags, strlen(b->flags)) &&
 	    add_tool(o, "cc", &b->cc) && add_tool(o, "cxx", &b->cxx) &&
 	    json_add_str(o, "cmake", b->cmake) && json_add_str(o, "ninja", b->ninja) &&
-	    json_add_bool(o, "ccache", b->ccache) &&
+	    json_add_bool(o, "ccache", b->ccache) && json_add_bool(o, "unity", b->unity) &&
 	    json_add_str(o, "builtAt", b->built_at) && add_artifacts(o, b))
 		return o;
 	cJSON_Delete(o);
@@ -355,6 +355,7 @@ build_stamp_read(const char *folder, const char *bin_dir, struct build_info *b,
 	    artifacts_parse(o, bin_dir, b, e))
 		goto out;
 	b->ccache = json_bool(o, "ccache", false);
+	b->unity = json_bool(o, "unity", false);
 	rc = 0;
 out:
 	cJSON_Delete(o);

@@ -33,6 +33,11 @@ static const char cmakelists[] =
 	"set_target_properties(ggml PROPERTIES VERSION 1.2 SOVERSION 1)\n"
 	"add_executable(llama-tiny main.c)\n"
 	"target_link_libraries(llama-tiny ggml)\n"
+	"file(GLOB models ${CMAKE_SOURCE_DIR}/models/*.c)\n"
+	"if(models)\n"
+	"  add_library(llama ${models})\n"
+	"  target_link_libraries(llama-tiny llama)\n"
+	"endif()\n"
 	"if(MODE STREQUAL \"error\")\n"
 	"  target_compile_definitions(llama-tiny PRIVATE WRONG)\n"
 	"endif()\n"
@@ -343,6 +348,59 @@ killed_build_is_finished_by_the_next(void **state)
 	assert_false(w->waited);
 	snprintf(stamp, sizeof stamp, "%s/" BUILD_STAMP, w->b->folder);
 	assert_true(plat_is_file(stamp));
+}
+
+static char *
+log_text(struct world *w)
+{
+	char *text;
+	size_t n;
+
+	assert_int_equal(plat_read_file(w->log_path, 1 << 24, &text, &n, &w->e), 0);
+	return text;
+}
+
+static void
+model_sources_are_compiled_together(void **state)
+{
+	struct world *w = *state;
+	char *text;
+
+	repo_write(w->engine, "models/a.c", "int ma(void);\nint ma(void) { return 1; }\n", 0644);
+	repo_write(w->engine, "models/b.c", "int mb(void);\nint mb(void) { return 1; }\n", 0644);
+	/* A name of its own: stays a file of its own. */
+	repo_write(w->engine, "models/c.c",
+		"static int own(void) { return 1; }\nint mc(void);\nint mc(void) { return own(); }\n",
+		0644);
+	good(w);
+	assert_true(w->b->unity);
+	text = log_text(w);
+	assert_non_null(strstr(text, "verify: 2 model sources are compiled together"));
+	assert_non_null(strstr(text, "Unity/unity_0_c.c.o"));
+	assert_non_null(strstr(text, "models/c.c.o"));
+	assert_null(strstr(text, "models/a.c.o"));
+	free(text);
+	good(w);
+	assert_true(w->b->reused && w->b->unity);
+}
+
+/* Two sources that only together are wrong are not the engine's failure. */
+static void
+sources_that_can_not_be_joined_are_built_alone(void **state)
+{
+	struct world *w = *state;
+	char *text;
+
+	repo_write(w->engine, "models/a.c", "  static int x = 1;\nint ma(void);\nint ma(void) { return x; }\n", 0644);
+	repo_write(w->engine, "models/b.c", "  static int x = 2;\nint mb(void);\nint mb(void) { return x; }\n", 0644);
+	good(w);
+	assert_false(w->b->unity);
+	text = log_text(w);
+	assert_non_null(strstr(text, "unity=given up"));
+	free(text);
+	/* But what is wrong alone fails. */
+	repo_write(w->engine, "models/b.c", "int mb(void) { return undeclared; }\n", 0644);
+	bad(w, REASON_BUILD_FAILED, "models/b.c:1:");
 }
 
 static void
@@ -808,6 +866,8 @@ main(void)
 		T(changed_program_is_built_again),
 		T(half_built_folder_is_continued),
 		T(killed_build_is_finished_by_the_next),
+		T(model_sources_are_compiled_together),
+		T(sources_that_can_not_be_joined_are_built_alone),
 		T(shared_build_names_its_libraries),
 		T(compile_error_is_build_failed_with_its_line),
 		T(link_error_is_build_failed),
