@@ -132,7 +132,7 @@ static void
 print_smokes(FILE *out, const struct ledger_run *r)
 {
 	const struct ledger_smoke *s;
-	char text[160];
+	char text[160], tokens[24];
 	size_t ran = 0;
 
 	/* A smoke that did not run has a gate that says so, and no numbers. */
@@ -145,10 +145,14 @@ print_smokes(FILE *out, const struct ledger_run *r)
 	for (s = r->smokes; s < r->smokes + r->smoke_count; s++) {
 		if (!has(s->cache_asked))
 			continue;
-		snprintf(text, sizeof text, "  %-16s %-10s %-10s %-10s %4lld/%-4lld", s->family,
+		if (s->tokens_generated < 0)
+			snprintf(tokens, sizeof tokens, "?");
+		else
+			snprintf(tokens, sizeof tokens, "%lld", (long long)s->tokens_generated);
+		snprintf(text, sizeof text, "  %-16s %-10s %-10s %-10s %4s/%-4lld", s->family,
 			s->cache_asked,
 			has(s->cache_applied) ? s->cache_applied : "-",
-			has(s->kv_device) ? s->kv_device : "-", (long long)s->tokens_generated,
+			has(s->kv_device) ? s->kv_device : "-", tokens,
 			(long long)s->tokens_asked);
 		str_show(text, sizeof text, text, strlen(text));
 		if (s->distance == s->distance)
