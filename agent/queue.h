@@ -2,7 +2,8 @@
  * queue - jobs first in, first out, one at a time per device, each in a worker process.
  *
  * A worker is this program again: `verify-agent work --state DIR --job ID`, a session of
- * its own, asked to stop (SIGTERM) when the agent dies.  When it ends without a report
+ * its own, asked to stop by SIGTERM (cancelled), SIGALRM (time limit), and SIGHUP when the
+ * agent dies.  When it ends without a report
  * (crash, kill -9, time limit), another process writes the post mortem:
  * `verify-agent work --state DIR --job ID --post-mortem REASON`.  Every job ends done.
  *

@@ -230,7 +230,8 @@ slot_ask(struct slot *slot, enum reason why, int64_t grace_ms)
 {
 	slot->why = why;
 	slot->kill_ms = plat_mono_ms() + grace_ms;
-	kill(slot->pid, SIGTERM);
+	/* the worker's own report tells a time limit from a cancel by the signal */
+	kill(slot->pid, why == REASON_TIMEOUT ? SIGALRM : SIGTERM);
 }
 
 /* Time limits, cancels and the end of the agent. */

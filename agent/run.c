@@ -240,6 +240,24 @@ verdict_print(const struct work_result *r, bool json)
 	printf("report   %s\nevidence %s\n", r->report_path, r->envelope_path);
 }
 
+/* The last event of a run; of a daemon's job the server writes it. */
+static void
+done_event(struct event_log *events, const struct work_result *r)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	if (o != NULL && json_add_str(o, "state", "done") &&
+	    json_add_str(o, "outcome", outcome_name(r->outcome)) &&
+	    json_add_str(o, "reasonCode", r->reason ? reason_name(r->reason) : NULL) &&
+	    json_add_bool(o, "passRecordable", r->recordable) &&
+	    json_add_int(o, "exitCode", r->exit) && json_add_str(o, "report", r->report_path) &&
+	    json_add_text(o, "detail", r->detail, strlen(r->detail))) {
+		event_add(events, "job", o);
+		return;
+	}
+	cJSON_Delete(o);
+}
+
 static int
 run_run(const struct opt_call *call)
 {
@@ -265,6 +283,7 @@ run_run(const struct opt_call *call)
 	ask.report_path = v->report ? v->report : plat_env("ELIZA_MTP_HARDWARE_REPORT", NULL);
 	if (work_run(&ask, &result, &e))
 		goto out;
+	done_event(events, &result);
 	verdict_print(&result, v->json);
 	status = result.exit;
 out:

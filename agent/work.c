@@ -18,13 +18,21 @@
 
 #define LOG_CAP (16u << 20)
 
-static volatile sig_atomic_t cancelled;
+static volatile sig_atomic_t cancelled; /* the signal, 0: none */
 
 static void
 on_signal(int sig)
 {
-	(void)sig;
-	cancelled = 1;
+	if (cancelled == 0)
+		cancelled = sig;
+}
+
+/* Why a job is asked to stop: the server's signals say it. */
+static enum reason
+stop_reason(void)
+{
+	return cancelled == SIGALRM ? REASON_TIMEOUT
+		: cancelled == SIGHUP ? REASON_AGENT_DIED : REASON_CANCELLED;
 }
 
 bool
@@ -44,7 +52,7 @@ static void
 signals_catch(void)
 {
 	struct sigaction sa = {.sa_handler = on_signal};
-	static const int sigs[] = {SIGTERM, SIGINT, SIGHUP};
+	static const int sigs[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM};
 	size_t i;
 
 	sigemptyset(&sa.sa_mask);
@@ -435,7 +443,7 @@ gate_run(struct work *w, struct gate *g)
 	} else if (w->skip_smoke && g->id == GATE_GRAPH_SMOKE) {
 		judgement_set(&g->j, REASON_SKIP_SWITCH, "%s=1", w->lane->skip_switch);
 	} else if (cancelled && g->id != GATE_REPORT) {
-		judgement_set(&g->j, REASON_CANCELLED, "the job was cancelled before this gate");
+		judgement_set(&g->j, stop_reason(), "the job was stopped before this gate");
 	} else if (d != NULL) {
 		judgement_set(&g->j, REASON_DEPENDS, "needs %s, which is %s", d->name,
 			outcome_name(d->j.outcome));
@@ -447,8 +455,8 @@ gate_run(struct work *w, struct gate *g)
 		g->ms = plat_mono_ms() - mono;
 		/* what a cancelled gate says of itself is about the cancelling */
 		if (cancelled && g->j.outcome != OUTCOME_PASS && g->id != GATE_REPORT &&
-		    g->j.reason != REASON_CANCELLED)
-			judgement_set(&g->j, REASON_CANCELLED, "the job was cancelled in this gate");
+		    g->j.reason != stop_reason())
+			judgement_set(&g->j, stop_reason(), "the job was stopped in this gate");
 	}
 	gate_event(w, g, true);
 }
@@ -608,22 +616,6 @@ out:
 	return rc;
 }
 
-static void
-done_event(const struct work_ask *ask, const struct work_result *r)
-{
-	cJSON *o = cJSON_CreateObject();
-
-	if (o == NULL)
-		return;
-	json_add_str(o, "state", "done");
-	json_add_str(o, "outcome", outcome_name(r->outcome));
-	json_add_str(o, "reasonCode", r->reason ? reason_name(r->reason) : NULL);
-	json_add_bool(o, "passRecordable", r->recordable);
-	json_add_int(o, "exitCode", r->exit);
-	json_add_text(o, "detail", r->detail, strlen(r->detail));
-	event_add(ask->events, "job", o);
-}
-
 int
 work_run(const struct work_ask *ask, struct work_result *out, struct err *e)
 {
@@ -645,8 +637,6 @@ work_run(const struct work_ask *ask, struct work_result *out, struct err *e)
 		gate_run(w, &w->gates[i]);
 	}
 	rc = work_report(w, out, e);
-	if (rc == 0)
-		done_event(ask, out);
 out:
 	work_fini(w);
 	free(w);
@@ -736,8 +726,6 @@ work_post_mortem(const struct work_ask *ask, const char *events_path, enum reaso
 		gate_event(w, g, true);
 	}
 	rc = work_report(w, out, e);
-	if (rc == 0)
-		done_event(ask, out);
 out:
 	work_fini(w);
 	free(w);

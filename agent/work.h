@@ -47,7 +47,7 @@ struct work_result {
 };
 
 /* Runs every gate and writes the report, also when gates fail, when SIGTERM or SIGINT
- * came (incomplete, cancelled) and when the disk is full as far as it goes.  -1 only when
+ * came (incomplete, cancelled; SIGALRM: timeout, SIGHUP: agent_died) and when the disk is full as far as it goes.  -1 only when
  * not even a report could be written. */
 CHECKED int work_run(const struct work_ask *ask, struct work_result *out, struct err *e);
 

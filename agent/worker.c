@@ -19,13 +19,13 @@
 static void
 child_become(const char *program, char *const argv[], pid_t parent)
 {
-	static const int reset[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	static const int reset[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGCHLD};
 	sigset_t none;
 	size_t i;
 	int null;
 
 	setsid();
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prctl(PR_SET_PDEATHSIG, SIGHUP);
 	if (getppid() != parent)
 		_exit(EXIT_INCOMPLETE);
 	for (i = 0; i < str_count(reset); i++)
