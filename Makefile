@@ -117,7 +117,7 @@ demo: ## installs what is missing, builds, runs the main job, prints verdict and
 	$(Q)$(MAKE) --no-print-directory programs
 	$(Q)deploy/demo $(B)
 lint: ## layers, banned calls, cppcheck, shellcheck, man pages
-	$(Q)deploy/install-packages lint
+	$(Q)deploy/install-packages build check lint
 	$(Q)tests/lint
 PORTABLE := build/portable/verify-agent
 agent-portable: ## build/portable/verify-agent for a bare host: needs libc and libm alone
