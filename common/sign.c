@@ -38,7 +38,7 @@ int
 sign_unbase64(const char *text, unsigned char **out, size_t *n, struct err *e)
 {
 	size_t len = strlen(text), pad = 0;
-	unsigned char *p;
+	unsigned char *p, tail[5];
 	int got;
 
 	if (len % 4 != 0 || len > SIGN_MAX_ENVELOPE * 2 ||
@@ -54,6 +54,14 @@ sign_unbase64(const char *text, unsigned char **out, size_t *n, struct err *e)
 	}
 	*n = (size_t)got - pad;
 	p[*n] = '\0';
+	/* one spelling only: bits that belong to no byte are 0 */
+	if (len > 0) {
+		EVP_EncodeBlock(tail, p + (got - 3), 3 - (int)pad);
+		if (memcmp(tail, text + len - 4, 4) != 0) {
+			free(p);
+			return err_set(e, ERR_PARSE, "not base64");
+		}
+	}
 	*out = p;
 	return 0;
 }
@@ -107,7 +115,7 @@ key_make(const char *path, struct err *e)
 {
 	EVP_PKEY *pkey = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
 	BIO *bio = BIO_new(BIO_s_mem());
-	char *pem = NULL;
+	char *pem = NULL, temp[4200], tag[17];
 	long n;
 	int rc = -1;
 
@@ -115,8 +123,14 @@ key_make(const char *path, struct err *e)
 	    PEM_write_bio_PKCS8PrivateKey(bio, pkey, NULL, NULL, 0, NULL, NULL) != 1 ||
 	    (n = BIO_get_mem_data(bio, &pem)) <= 0)
 		err_set(e, ERR_IO, "cannot make a key");
-	else
-		rc = plat_write_file(path, pem, (size_t)n, 0600, e);
+	else if (plat_random_hex(tag, 16, e) == 0 &&
+		str_fmt(temp, sizeof temp, e, "%s.%s", path, tag) == 0 &&
+		plat_write_file(temp, pem, (size_t)n, 0600, e) == 0) {
+		/* of two that start at once the first makes the key of both */
+		rc = link(temp, path) == 0 || errno == EEXIST ? 0
+			: err_errno(e, errno, "%s", path);
+		unlink(temp);
+	}
 	if (pem != NULL && bio != NULL)
 		OPENSSL_cleanse(pem, (size_t)BIO_get_mem_data(bio, &pem));
 	BIO_free(bio);
@@ -131,17 +145,26 @@ sign_key_open(const char *path, bool create, struct sign_key **out, struct err *
 	struct sign_key *k = NULL;
 	struct stat st;
 	FILE *f = NULL;
-	int rc = -1;
+	int fd, rc = -1;
 
 	if (create && !plat_exists(path) && key_make(path, e))
 		return err_wrap(e, "key");
-	if ((f = fopen(path, "re")) == NULL)
+	/* a FIFO must not hold us */
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
 		return err_errno(e, errno, "key %s", path);
-	if (fstat(fileno(f), &st)) {
+	if ((f = fdopen(fd, "r")) == NULL) {
+		close(fd);
+		return err_set(e, ERR_NOMEM, "no memory for a key");
+	}
+	if (fstat(fd, &st)) {
 		err_errno(e, errno, "key %s", path);
 		goto out;
 	}
-	if (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0) {
+	if (!S_ISREG(st.st_mode)) {
+		err_set(e, ERR_REFUSED, "key %s: not a regular file", path);
+		goto out;
+	}
+	if ((st.st_mode & 077) != 0) {
 		err_set(e, ERR_REFUSED, "key %s: others may read it", path);
 		err_hint(e, "chmod 600 %s", path);
 		goto out;
@@ -152,7 +175,7 @@ sign_key_open(const char *path, bool create, struct sign_key **out, struct err *
 	}
 	/* an empty pass phrase, so that nothing is asked on a terminal */
 	if ((k->pkey = PEM_read_PrivateKey(f, NULL, NULL, no_phrase)) == NULL) {
-		err_set(e, ERR_REFUSED, "key %s: not a private key in PEM", path);
+		err_set(e, ERR_REFUSED, "key %s: not a plain private key in PEM", path);
 		goto out;
 	}
 	if (key_fill(k, e)) {
@@ -244,6 +267,12 @@ sign_envelope(const struct sign_key *k, const char *payload, size_t len, char **
 		err_set(e, ERR_NOMEM, "no memory for an envelope");
 		goto out;
 	}
+	if (strlen(*out) > SIGN_MAX_ENVELOPE) {
+		free(*out);
+		*out = NULL;
+		err_set(e, ERR_LIMIT, "the envelope is longer than %u bytes", SIGN_MAX_ENVELOPE);
+		goto out;
+	}
 	rc = 0;
 out:
 	buf_fini(&message);
@@ -310,6 +339,20 @@ envelope_parts(const cJSON *o, struct sign_opened *out, unsigned char **payload,
 		: 0;
 }
 
+/* The signature does not cover the key id: one that names another key is no evidence. */
+static int
+key_id_check(const struct sign_opened *o, const char *public_hex, struct err *e)
+{
+	char id[DIGEST_HEX];
+
+	if (sign_id_of(public_hex, id, e))
+		return err_set(e, ERR_REFUSED, "signature: the pinned key can not be used");
+	if (strcmp(id, o->key_id) != 0)
+		return err_set(e, ERR_REFUSED, "signature: made by key %.12s, pinned is %.12s",
+			o->key_id, id);
+	return 0;
+}
+
 static int
 statement_check(const cJSON *st, struct err *e)
 {
@@ -347,7 +390,8 @@ sign_open(const char *envelope, size_t len, const char *public_hex, struct sign_
 		err_wrap(e, "envelope");
 		goto out;
 	}
-	if (pae(SIGN_PAYLOAD_TYPE, payload, payload_len, &message, e) ||
+	if (key_id_check(out, public_hex, e) ||
+	    pae(SIGN_PAYLOAD_TYPE, payload, payload_len, &message, e) ||
 	    signature_check(public_hex, &message, sig, sig_len, e))
 		goto out;
 	if (json_parse((char *)payload, payload_len, SIGN_MAX_ENVELOPE, &out->statement, e)) {
