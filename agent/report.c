@@ -41,6 +41,18 @@ requirements(cJSON *r, const struct work *w)
 				w->job->only != ONLY_SMOKE) ? "skipped" : "required");
 }
 
+/* Sentence of a gate that passed, NULL otherwise. */
+static const char *
+passed_detail(const struct work *w, enum gate_id id)
+{
+	int i;
+
+	for (i = 0; i < w->gate_count; i++)
+		if (w->gates[i].id == id && w->gates[i].j.outcome == OUTCOME_PASS)
+			return w->gates[i].j.detail;
+	return NULL;
+}
+
 static bool
 evidence(cJSON *r, const struct work *w)
 {
@@ -51,7 +63,7 @@ evidence(cJSON *r, const struct work *w)
 
 	snprintf(info, sizeof info, "%s, %s", w->device.name, w->device.level);
 	if (o == NULL || !json_add_str(o, "gpuInfo", w->device.name[0] ? info : NULL) ||
-	    !json_add_str(o, "toolchainInfo", w->build_known && w->build.cxx.version[0] ? w->build.cxx.version : NULL) ||
+	    !json_add_str(o, "toolchainInfo", passed_detail(w, GATE_TOOLCHAIN)) ||
 	    !json_add_str(o, "cmakeFlags", w->job->override[OVERRIDE_CMAKE_FLAGS]) ||
 	    !json_add_text(o, "model", w->job->model ? w->job->model : "",
 		    w->job->model ? strlen(w->job->model) : 0) ||

@@ -241,32 +241,66 @@ gate_close(struct work *w, struct gate *g, struct transcript *t)
 	free(text);
 }
 
+struct said {
+	struct buf text;
+};
+
+static int
+said_chunk(void *arg, int stream, const char *p, size_t n)
+{
+	struct said *s = arg;
+	size_t room = s->text.max - s->text.len;
+
+	(void)stream;
+	return buf_add(&s->text, p, n < room ? n : room, NULL);
+}
+
+/* probes[]: who was asked what, and the digest of the answer. */
+static int
+probe_note(struct work *w, const char *tool, const char *path, const char *option,
+	const struct proc_result *r, const struct buf *text, struct err *e)
+{
+	cJSON *o = cJSON_CreateObject(), *list;
+	const char *said = text->data ? text->data : "";
+	char file[DIGEST_HEX] = "", raw[DIGEST_HEX], version[160];
+
+	digest_bytes(said, text->len, raw);
+	str_show(version, sizeof version, said, strcspn(said, "\n"));
+	if (digest_file(path, file, NULL, NULL))
+		file[0] = '\0';
+	if (o != NULL && json_add_str(o, "tool", tool) && json_add_str(o, "path", path) &&
+	    (list = json_add_array(o, "argv")) != NULL &&
+	    cJSON_AddItemToArray(list, cJSON_CreateString(path)) &&
+	    cJSON_AddItemToArray(list, cJSON_CreateString(option)) &&
+	    json_add_str(o, "version", version) && json_add_int(o, "exit", r->exit) &&
+	    json_add_str(o, "textSha256", raw) &&
+	    json_add_str(o, "fileSha256", file[0] ? file : NULL) &&
+	    cJSON_AddItemToArray(w->probes, o))
+		return 0;
+	cJSON_Delete(o);
+	return err_set(e, ERR_NOMEM, "no memory for a probe");
+}
+
 int
 gate_probe_tool(struct work *w, struct transcript *t, const char *tool, const char *option,
 	struct err *e)
 {
-	char path[GATE_PATH], hex[DIGEST_HEX] = "";
+	char path[GATE_PATH];
 	const char *argv[] = {path, option, NULL};
-	struct proc_spec spec = {.argv = argv, .timeout_ms = 30000, .tick = work_tick};
+	struct said said;
+	struct proc_spec spec = {.argv = argv, .timeout_ms = 30000, .tick = work_tick,
+		.chunk = said_chunk, .arg = &said};
 	struct proc_result r;
-	cJSON *o, *list;
+	int rc;
 
-	if (plat_find_tool(tool, path, sizeof path, e) ||
-	    transcript_run(t, &spec, NULL, &r, e))
+	if (plat_find_tool(tool, path, sizeof path, e))
 		return -1;
-	if (digest_file(path, hex, NULL, NULL))
-		hex[0] = '\0';
-	o = cJSON_CreateObject();
-	if (o == NULL || !json_add_str(o, "tool", tool) || !json_add_str(o, "path", path) ||
-	    (list = json_add_array(o, "argv")) == NULL ||
-	    !cJSON_AddItemToArray(list, cJSON_CreateString(path)) ||
-	    !cJSON_AddItemToArray(list, cJSON_CreateString(option)) ||
-	    !json_add_int(o, "exit", r.exit) || !json_add_str(o, "sha256", hex[0] ? hex : NULL) ||
-	    !cJSON_AddItemToArray(w->probes, o)) {
-		cJSON_Delete(o);
-		return err_set(e, ERR_NOMEM, "no memory for a probe");
-	}
-	return 0;
+	buf_init(&said.text, 65536);
+	rc = transcript_run(t, &spec, NULL, &r, e);
+	if (rc == 0)
+		rc = probe_note(w, tool, path, option, &r, &said.text, e);
+	buf_fini(&said.text);
+	return rc;
 }
 
 /* ---- the report gate ---- */
