@@ -162,10 +162,32 @@ static const struct program program = {
 	.count = str_count(commands),
 };
 
+/* A host where a command belongs is a slip that deserves a better answer. */
+static bool
+is_host(const char *word)
+{
+	struct inventory *inv = NULL;
+	struct err e = {0};
+	bool found;
+
+	if (inventory_load(NULL, &inv, &e))
+		return false;
+	found = inventory_find(inv, word) != NULL;
+	inventory_free(inv);
+	return found;
+}
+
 int
 main(int argc, char **argv)
 {
+	struct err e = {0};
+
 	/* Only what characters are, never how numbers are written. */
 	setlocale(LC_CTYPE, "");
+	if (argc > 1 && opt_find(&program, argv[1]) == NULL && is_host(argv[1])) {
+		err_set(&e, ERR_USAGE, "\"%.60s\" is a host, not a command", argv[1]);
+		err_hint(&e, "%s run %.60s", CMD_NAME, argv[1]);
+		return cmd_fail(&e);
+	}
 	return opt_main(&program, argc, argv);
 }

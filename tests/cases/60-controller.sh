@@ -17,6 +17,8 @@ has "$T/out" 'no run is stored yet'
 [ "$(controller runs --json)" = "[]" ] || fail "no runs are an empty array"
 
 start_agent || return
+controller lab 2>"$T/err"; status 2 $? "a host where a command belongs"
+has "$T/err" 'is a host, not a command' 'run lab'
 controller run lba 2>"$T/err"; status 2 $? "an unknown host"
 has "$T/err" 'did you mean lab?'
 controller run lab --lane warp --only probe 2>"$T/err"; status 2 $? "an unknown lane"
