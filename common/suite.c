@@ -70,6 +70,8 @@ families(struct suite *s, struct err *e)
 		if (!is_plain_name(f->name))
 			return err_set(e, ERR_PARSE, "families[%d].name is not a plain name",
 				s->family_count);
+		if (strcmp(f->name, "baseline") == 0)
+			return err_set(e, ERR_PARSE, "no family may be named baseline");
 		for (i = 0; i < s->family_count; i++)
 			if (strcmp(s->families[i].name, f->name) == 0)
 				return err_set(e, ERR_PARSE, "family %s stands twice", f->name);
@@ -80,49 +82,74 @@ families(struct suite *s, struct err *e)
 	return 0;
 }
 
+/* Optional members: a value of another type would widen a rule to "any". */
 static int
-models(struct suite *s, struct err *e)
+text_or_absent(const cJSON *o, const char *key, const char **out, struct err *e)
 {
-	static const char *const known[] = {"sha256", "architecture", "headSize", "synthetic",
-		NULL};
-	const cJSON *v;
-	struct suite_model *m;
+	const cJSON *v = json_get(o, key);
 
-	cJSON_ArrayForEach(v, json_get(s->root, "models")) {
-		if (s->model_count == SUITE_MAX_RULES)
-			return err_set(e, ERR_LIMIT, "more than %d models", SUITE_MAX_RULES);
-		m = &s->models[s->model_count++];
-		if (!cJSON_IsObject(v))
-			return err_set(e, ERR_PARSE, "models[%d] must be an object",
-				s->model_count - 1);
-		if (json_known(v, known, e))
-			return err_wrap(e, "models[%d]", s->model_count - 1);
-		m->sha256 = json_str(v, "sha256");
-		m->architecture = json_str(v, "architecture");
-		m->head_size = json_int(v, "headSize", 0);
-		m->synthetic_ok = json_bool(v, "synthetic", false);
-		if (m->sha256 != NULL && !str_is_hex(m->sha256, 64))
-			return err_set(e, ERR_PARSE, "models[%d].sha256 is not 64 hex digits",
-				s->model_count - 1);
-	}
+	*out = cJSON_GetStringValue(v);
+	if (v != NULL && (*out == NULL || (*out)[0] == '\0'))
+		return err_set(e, ERR_PARSE, "\"%s\" must be text that is not empty", key);
 	return 0;
 }
 
 static int
-sources(struct suite *s, struct err *e)
+model(const cJSON *v, struct suite_model *m, struct err *e)
+{
+	static const char *const known[] = {"sha256", "architecture", "headSize", "synthetic",
+		NULL};
+
+	if (json_known(v, known, e) || text_or_absent(v, "sha256", &m->sha256, e) ||
+	    text_or_absent(v, "architecture", &m->architecture, e))
+		return -1;
+	if (m->sha256 != NULL && !str_is_hex(m->sha256, 64))
+		return err_set(e, ERR_PARSE, "\"sha256\" is not 64 lower-case hex digits");
+	if (json_get(v, "headSize") != NULL &&
+	    json_need_int(v, "headSize", 1, 65536, &m->head_size, e))
+		return -1;
+	if (json_get(v, "synthetic") != NULL && !cJSON_IsBool(json_get(v, "synthetic")))
+		return err_set(e, ERR_PARSE, "\"synthetic\" must be true or false");
+	m->synthetic_ok = json_bool(v, "synthetic", false);
+	return 0;
+}
+
+static int
+source(const cJSON *v, struct suite_source *r, struct err *e)
 {
 	static const char *const known[] = {"tree", "origin", NULL};
-	const cJSON *v;
 
-	cJSON_ArrayForEach(v, json_get(s->root, "sources")) {
+	if (json_known(v, known, e) || text_or_absent(v, "tree", &r->tree, e) ||
+	    text_or_absent(v, "origin", &r->origin, e))
+		return -1;
+	if (r->tree == NULL && r->origin == NULL)
+		return err_set(e, ERR_PARSE, "\"tree\" or \"origin\" is wanted");
+	if (r->tree != NULL && !str_is_hex(r->tree, 40) && !str_is_hex(r->tree, 64))
+		return err_set(e, ERR_PARSE, "\"tree\" is not a git tree id");
+	return 0;
+}
+
+static int
+rules(struct suite *s, struct err *e)
+{
+	const cJSON *list = json_get(s->root, "models"), *v;
+
+	if (!cJSON_IsArray(list))
+		return err_set(e, ERR_PARSE, "\"models\" must be an array");
+	cJSON_ArrayForEach(v, list) {
+		if (s->model_count == SUITE_MAX_RULES)
+			return err_set(e, ERR_LIMIT, "more than %d models", SUITE_MAX_RULES);
+		if (model(v, &s->models[s->model_count], e))
+			return err_wrap(e, "models[%d]", s->model_count);
+		s->model_count++;
+	}
+	if (!cJSON_IsArray(list = json_get(s->root, "sources")))
+		return err_set(e, ERR_PARSE, "\"sources\" must be an array");
+	cJSON_ArrayForEach(v, list) {
 		if (s->source_count == SUITE_MAX_RULES)
 			return err_set(e, ERR_LIMIT, "more than %d sources", SUITE_MAX_RULES);
-		if (!cJSON_IsObject(v) || json_known(v, known, e))
-			return err_set(e, ERR_PARSE,
-				"sources[%d] must be an object with \"tree\" or \"origin\"",
-				s->source_count);
-		s->sources[s->source_count].tree = json_str(v, "tree");
-		s->sources[s->source_count].origin = json_str(v, "origin");
+		if (source(v, &s->sources[s->source_count], e))
+			return err_wrap(e, "sources[%d]", s->source_count);
 		s->source_count++;
 	}
 	return 0;
@@ -140,10 +167,21 @@ bits(const cJSON *root, const char *key, int (*find)(const char *), unsigned *ou
 		return err_set(e, ERR_PARSE, "\"%s\" must be an array", key);
 	cJSON_ArrayForEach(v, json_get(root, key)) {
 		if (!cJSON_IsString(v) || (i = find(v->valuestring)) < 0)
-			return err_set(e, ERR_PARSE, "\"%s\" has an unknown word", key);
+			return err_set(e, ERR_PARSE, "\"%s\" has an unknown word \"%.40s\"", key,
+				cJSON_IsString(v) ? v->valuestring : "");
 		*out |= 1u << i;
 	}
+	/* a run that need not show anything would always pass */
+	if (*out == 0)
+		return err_set(e, ERR_PARSE, "\"%s\" is empty", key);
 	return 0;
+}
+
+/* A gate alone, without a family. */
+static int
+gate_word(const char *name)
+{
+	return strchr(name, '/') == NULL ? gate_find(name) : -1;
 }
 
 static int
@@ -185,8 +223,8 @@ fields(struct suite *s, struct err *e)
 		return err_set(e, ERR_PARSE, "\"tolerance\" must be above 0 and at most 1");
 	if (names(s->root, "programs", s->programs, SUITE_MAX_PROGRAMS, &s->program_count, e) ||
 	    names(s->root, "fixtures", s->fixtures, SUITE_MAX_FIXTURES, &s->fixture_count, e) ||
-	    families(s, e) || models(s, e) || sources(s, e) ||
-	    bits(s->root, "required", gate_find, &s->required, e) ||
+	    families(s, e) || rules(s, e) ||
+	    bits(s->root, "required", gate_word, &s->required, e) ||
 	    bits(s->root, "claims", claim_find, &s->claims, e))
 		return -1;
 	return 0;
@@ -198,6 +236,9 @@ suite_parse(const char *text, size_t len, struct suite **out, struct err *e)
 	struct suite *s;
 	int rc = -1;
 
+	if (len > SUITE_MAX_BYTES)
+		return err_set(e, ERR_LIMIT, "suite: %zu bytes, more than %d", len,
+			SUITE_MAX_BYTES);
 	if ((s = calloc(1, sizeof *s)) == NULL || (s->text = malloc(len + 1)) == NULL) {
 		err_set(e, ERR_NOMEM, "no memory for a suite");
 		goto out;
