@@ -7,6 +7,8 @@
 #include "common/plat.h"
 #include "common/str.h"
 
+#define CACHE_TYPE_MAX 23 /* bytes of a name in an engine's log */
+
 const struct override_row overrides[OVERRIDE_COUNT] = {
 	[OVERRIDE_CACHE_TYPES] = {"cacheTypes", "ELIZA_MTP_SMOKE_CACHE_TYPES", 512, 0,
 		"cache types to run instead of the suite's families, by comma or blank"},
@@ -62,6 +64,10 @@ suite_get(struct job *j, struct err *e)
 
 	if (json_need_str(j->root, "suite", &name, e))
 		return -1;
+	if (json_get(j->root, "suiteDigest") != NULL &&
+	    (digest == NULL || !str_is_hex(digest, DIGEST_HEX - 1)))
+		return err_set(e, ERR_PARSE, "\"suiteDigest\" is not %d lower-case hex digits",
+			DIGEST_HEX - 1);
 	if (json_get(j->root, "suiteDocument") != NULL && document == NULL)
 		return err_set(e, ERR_PARSE, "\"suiteDocument\" must be a string");
 	if (document != NULL) {
@@ -112,27 +118,99 @@ only_get(struct job *j, struct err *e)
 	return 0;
 }
 
-/* A flag in typographic quotes is one that came through a word processor. */
+/*
+ * Marks that a word processor puts in place of what was typed: quotes, primes, dashes and
+ * blanks.  A flag with one of them means something else than its author sees.
+ */
 static int
-quotes_check(const char *key, const char *text, struct err *e)
+typography_check(const char *key, const char *text, struct err *e)
 {
-	static const char *const marks[] = {"\xe2\x80\x9c", "\xe2\x80\x9d", "\xe2\x80\x98",
-		"\xe2\x80\x99", "\xc2\xab", "\xc2\xbb"};
-	size_t i;
+	static const struct {
+		const char *first, *last;
+	} marks[] = {
+		{"\xc2\xa0", "\xc2\xa0"},         /* no-break space */
+		{"\xc2\xab", "\xc2\xab"}, {"\xc2\xb4", "\xc2\xb4"}, {"\xc2\xbb", "\xc2\xbb"},
+		{"\xe2\x80\x80", "\xe2\x80\x9f"}, /* blanks, dashes, quotes */
+		{"\xe2\x80\xa8", "\xe2\x80\xaf"}, /* line separators, direction marks */
+		{"\xe2\x80\xb2", "\xe2\x80\xba"}, /* primes, angle quotes */
+		{"\xe2\x88\x92", "\xe2\x88\x92"}, /* minus */
+		{"\xe2\x9d\x9b", "\xe2\x9d\xa0"}, /* ornament quotes */
+		{"\xe3\x80\x80", "\xe3\x80\x80"}, {"\xe3\x80\x9d", "\xe3\x80\x9f"},
+		{"\xef\xbc\x82", "\xef\xbc\x82"}, {"\xef\xbc\x87", "\xef\xbc\x87"},
+		{"\xef\xbb\xbf", "\xef\xbb\xbf"}, /* byte order mark */
+	};
+	const char *p;
+	size_t i, n;
 
-	for (i = 0; i < str_count(marks); i++)
-		if (strstr(text, marks[i]) != NULL) {
-			err_set(e, ERR_PARSE, "overrides.%s has a typographic quote", key);
-			return err_hint(e, "type plain quotes, or none: no shell reads the flags");
+	for (p = text; *p != '\0'; p++)
+		for (i = 0; i < str_count(marks); i++) {
+			n = strlen(marks[i].first);
+			if (strncmp(p, marks[i].first, n) < 0 || strncmp(p, marks[i].last, n) > 0)
+				continue;
+			err_set(e, ERR_PARSE, "overrides.%s has a typographic mark at \"%.24s\"", key,
+				p);
+			return err_hint(e,
+				"type plain ASCII quotes, dashes and blanks; no shell reads the flags");
 		}
 	return 0;
+}
+
+/* Names of cache types: each becomes a gate and a file, so none stands twice. */
+static int
+cache_types_check(const char *text, struct err *e)
+{
+	char copy[513], *words[SUITE_MAX_FAMILIES];
+	int i, k, n;
+
+	if (str_copy(copy, sizeof copy, text, e))
+		return -1;
+	if ((n = str_split(copy, true, words, SUITE_MAX_FAMILIES)) <= 0)
+		return err_set(e, n < 0 ? ERR_LIMIT : ERR_PARSE, "1 to %d cache types are wanted",
+			SUITE_MAX_FAMILIES);
+	for (i = 0; i < n; i++) {
+		if (strlen(words[i]) > CACHE_TYPE_MAX || words[i][0] == '-' || words[i][0] == '.' ||
+		    words[i][strspn(words[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				"0123456789._+-")] != '\0' || strcmp(words[i], "baseline") == 0)
+			return err_set(e, ERR_PARSE, "\"%.40s\" is no name of a cache type", words[i]);
+		for (k = 0; k < i; k++)
+			if (strcmp(words[i], words[k]) == 0)
+				return err_set(e, ERR_PARSE, "%s stands twice", words[i]);
+	}
+	return 0;
+}
+
+/* The driver is started from the engine's folder: no other program, no path. */
+static int
+driver_check(const char *text, struct err *e)
+{
+	if (strcmp(text, "llama-completion") == 0 || strcmp(text, "llama-cli") == 0)
+		return 0;
+	err_set(e, ERR_PARSE, "\"%.64s\" is no driver", text);
+	return err_hint(e, "the drivers are llama-completion and llama-cli");
+}
+
+static int
+override_check(int i, const char *value, struct err *e)
+{
+	uint32_t n;
+
+	if (overrides[i].number)
+		return str_u32(value, i == OVERRIDE_TOKENS, overrides[i].max, &n, e);
+	if (strlen(value) > overrides[i].max)
+		return err_set(e, ERR_LIMIT, "longer than %u bytes", overrides[i].max);
+	if (i == OVERRIDE_PROMPT)
+		return 0;
+	if (value[0] == '\0')
+		return err_set(e, ERR_PARSE, "empty");
+	return i == OVERRIDE_CACHE_TYPES ? cache_types_check(value, e)
+		: i == OVERRIDE_DRIVER ? driver_check(value, e)
+				       : 0;
 }
 
 static int
 overrides_get(struct job *j, struct err *e)
 {
 	const cJSON *o = json_get(j->root, "overrides"), *v;
-	uint32_t n;
 	int i;
 
 	if (o == NULL)
@@ -146,14 +224,10 @@ overrides_get(struct job *j, struct err *e)
 			return err_set(e, ERR_PARSE, "unknown field \"overrides.%.64s\"", v->string);
 		if (!cJSON_IsString(v))
 			return err_set(e, ERR_PARSE, "overrides.%s must be a string", v->string);
-		if (overrides[i].number && str_u32(v->valuestring, i == OVERRIDE_TOKENS,
-				overrides[i].max, &n, e))
-			return err_wrap(e, "overrides.%s", v->string);
-		if (!overrides[i].number && strlen(v->valuestring) > overrides[i].max)
-			return err_set(e, ERR_LIMIT, "overrides.%s is longer than %u bytes", v->string,
-				overrides[i].max);
-		if (i != OVERRIDE_PROMPT && quotes_check(v->string, v->valuestring, e))
+		if (i != OVERRIDE_PROMPT && typography_check(v->string, v->valuestring, e))
 			return -1;
+		if (override_check(i, v->valuestring, e))
+			return err_wrap(e, "overrides.%s", v->string);
 		j->override[i] = v->valuestring;
 	}
 	return 0;
@@ -181,8 +255,14 @@ fill(struct job *j, struct err *e)
 		return -1;
 	if (j->source_ref != NULL && j->source_ref[0] == '-')
 		return err_set(e, ERR_PARSE, "\"sourceRef\" begins with a hyphen");
+	if (json_get(j->root, "controller") != NULL &&
+	    !cJSON_IsObject(json_get(j->root, "controller")))
+		return err_set(e, ERR_PARSE, "\"controller\" must be an object");
 	if ((j->text = json_text(j->root, false)) == NULL)
 		return err_set(e, ERR_NOMEM, "no memory for a job");
+	/* a job made here must be one that can be read elsewhere */
+	if (json_check(j->text, strlen(j->text), JOB_MAX_BYTES, e))
+		return -1;
 	digest_bytes(j->text, strlen(j->text), j->digest);
 	return 0;
 }
