@@ -235,7 +235,7 @@ take_value(const struct opt *o, const char *joined, struct words *w, void *value
 	if (o->kind == OPT_FLAG) {
 		if (joined != NULL)
 			return err_set(e, ERR_USAGE, "--%s takes no value", o->name);
-		return opt_set(o, NULL, values, e);
+		return opt_set(o, "", values, e);
 	}
 	if (joined == NULL) {
 		if (w->at == w->argc) {
@@ -273,7 +273,7 @@ parse_letters(const struct opt *opts, size_t count, const char *arg, struct word
 		}
 		if (o->kind != OPT_FLAG)
 			return take_value(o, arg[1] ? arg + 1 : NULL, w, values, e);
-		if (opt_set(o, NULL, values, e))
+		if (opt_set(o, "", values, e))
 			return -1;
 	}
 	return 0;

@@ -81,6 +81,22 @@ last_cell(const struct ledger_hosts *list, const char *name, char *out, size_t s
 		}
 }
 
+static void
+add_host(struct table *t, const struct host *h, const struct ledger_hosts *known)
+{
+	char state[400], key[128], last[64];
+	const char *cells[] = {h->name, h->url, h->lane, state, key, last, h->tags};
+	struct look l;
+
+	look_at(h, &l);
+	if (l.reach.shown[0] != '\0')
+		cells[1] = l.reach.shown;
+	state_cell(&l, state, sizeof state);
+	key_cell(&l, key, sizeof key);
+	last_cell(known, h->name, last, sizeof last);
+	table_row(t, cells);
+}
+
 static int
 print_hosts(const struct inventory *inv, const struct ledger_hosts *known)
 {
@@ -93,20 +109,8 @@ print_hosts(const struct inventory *inv, const struct ledger_hosts *known)
 	int rc;
 
 	table_init(&t, heads);
-	for (i = 0; i < inv->count; i++) {
-		char state[400], key[128], last[64];
-		struct look l;
-		const char *cells[] = {inv->hosts[i].name, l.reach.shown, inv->hosts[i].lane,
-			state, key, last, inv->hosts[i].tags};
-
-		look_at(&inv->hosts[i], &l);
-		if (l.reach.shown[0] == '\0')
-			cells[1] = inv->hosts[i].url;
-		state_cell(&l, state, sizeof state);
-		key_cell(&l, key, sizeof key);
-		last_cell(known, inv->hosts[i].name, last, sizeof last);
-		table_row(&t, cells);
-	}
+	for (i = 0; i < inv->count; i++)
+		add_host(&t, &inv->hosts[i], known);
 	cmd_look(&paint);
 	rc = table_print(&t, stdout, paint.colour, &e);
 	table_fini(&t);
