@@ -15,7 +15,7 @@
 #include "controller/session.h"
 
 #define DEFAULT_LANE "cpu"
-#define DEFAULT_SUITE "llama.cpp"
+#define DEFAULT_SUITE "eliza-1"
 
 /* ---- the job document ---- */
 

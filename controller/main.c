@@ -17,7 +17,7 @@ static const struct opt run_opts[] = {
 	 .help = "kind of run; else that of the inventory, else cpu"},
 	{"suite", 's', OPT_TEXT, offsetof(struct run_values, suite), .max = 4096,
 	 .word = "SUITE", .help = "a built-in suite (llama.cpp, eliza-1) or a FILE.json; else "
-	 "that of the inventory, else llama.cpp"},
+	 "that of the inventory, else eliza-1"},
 	{"model", 'm', OPT_TEXT, offsetof(struct run_values, model), .max = 4096,
 	 .word = "PATH", .help = "the GGUF file, on the agent's host"},
 	{"source", 0, OPT_TEXT, offsetof(struct run_values, source), .max = 4096,
@@ -86,7 +86,7 @@ static const struct command commands[] = {
 	 "HOST is a name of hosts.conf, or \"local\"; node[01-04,06],other names several.\n"
 	 "Ctrl-C leaves the job running (attach goes on); twice cancels it.\n\n"
 	 "examples:\n"
-	 "  verify-controller run local --model ~/smoke.gguf --source ~/llama.cpp\n"
+	 "  verify-controller run local --suite llama.cpp --model ~/smoke.gguf --source ~/llama.cpp\n"
 	 "  verify-controller run gh200-lab-3 --suite eliza-1 --lane cpu\n"
 	 "  verify-controller run 'node[01-04]' --only probe --json\n"
 	 "  verify-controller run local --set cacheTypes=q8_0 --set tokens=8",
@@ -152,7 +152,7 @@ static const struct program program = {
 	.version = VERSION,
 	.help = "a first verdict:\n"
 		"  verify-agent serve &\n"
-		"  verify-controller run local --model MODEL.gguf --source LLAMA.CPP\n"
+		"  verify-controller run local --suite llama.cpp --model MODEL.gguf --source LLAMA.CPP\n"
 		"  verify-controller classes\n\n"
 		"exit status: 0 recordable pass, 1 fail, 2 usage or bad input, 3 blocked,\n"
 		"4 refused (keys, signatures), 5 unreachable, 6 incomplete or timed out,\n"
