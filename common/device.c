@@ -95,7 +95,7 @@ has_words(const char *list, const char *const *words)
 static const char *
 x86_level(const char *flags)
 {
-	static const char *const v2[] = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2",
+	static const char *const v2[] = {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2",
 		"ssse3", NULL};
 	static const char *const v3[] = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm",
 		"movbe", "xsave", NULL};
@@ -142,41 +142,62 @@ vector_features(char *flags, char *out, size_t size)
 	}
 }
 
-/* "AMD EPYC 9654 96-Core Processor" -> "epyc-9654": no vendor, no marks, no clock. */
+/* Adds a word of a name to a slug: lower case, what is odd as single hyphens. */
+static size_t
+slug_add(char *out, size_t used, size_t size, const char *word)
+{
+	bool hyphen = used > 0;
+	char c;
+
+	for (; *word != '\0'; word++) {
+		c = *word >= 'A' && *word <= 'Z' ? (char)(*word - 'A' + 'a') : *word;
+		if (strchr("abcdefghijklmnopqrstuvwxyz0123456789.+", c) == NULL) {
+			hyphen = used > 0;
+			continue;
+		}
+		if (used + hyphen + 1 >= size)
+			break;
+		if (hyphen)
+			out[used++] = '-';
+		hyphen = false;
+		out[used++] = c;
+	}
+	out[used] = '\0';
+	return used;
+}
+
+static bool
+is_one_of(const char *word, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		if (strcasecmp(word, *list) == 0)
+			return true;
+	return false;
+}
+
+/* "AMD EPYC 9654 96-Core Processor" -> "epyc-9654": no vendor, no marks, no clock, and
+ * nothing of the graphics that sits beside the CPU ("with Radeon Graphics"). */
 static void
 slug_make(const char *name, char *out, size_t size)
 {
 	static const char *const drop[] = {"amd", "intel", "arm", "nvidia", "cpu", "processor",
-		"@", "with", "the", "genuine"};
-	char copy[128], *words[24], *p;
-	size_t used = 0, k, j;
+		"@", "the", "genuine", NULL};
+	static const char *const stop[] = {"with", "w/", NULL};
+	static const char *const marks[] = {"(R)", "(TM)", "(C)"};
+	char copy[128], *words[64], *p;
+	size_t used = 0, k;
 	int i, n;
-	bool skip;
 
 	str_show(copy, sizeof copy, name, strlen(name));
-	for (i = 0; i < 3; i++)
-		while ((p = strcasestr(copy, i == 0 ? "(R)" : i == 1 ? "(TM)" : "(C)")) != NULL)
-			memset(p, ' ', i == 1 ? 4 : 3);
-	n = str_split(copy, true, words, 24);
+	for (k = 0; k < str_count(marks); k++)
+		while ((p = strcasestr(copy, marks[k])) != NULL)
+			memset(p, ' ', strlen(marks[k]));
+	n = str_split(copy, true, words, 64);
 	out[0] = '\0';
-	for (i = 0; i < n; i++) {
-		skip = strcasestr(words[i], "ghz") != NULL || strcasestr(words[i], "-core") != NULL;
-		for (j = 0; j < str_count(drop) && !skip; j++)
-			skip = strcasecmp(words[i], drop[j]) == 0;
-		k = strlen(words[i]);
-		if (skip || used + k + 2 > size)
-			continue;
-		if (used > 0)
-			out[used++] = '-';
-		for (j = 0; j < k; j++) {
-			char c = words[i][j];
-
-			if (c >= 'A' && c <= 'Z')
-				c = (char)(c - 'A' + 'a');
-			out[used++] = strchr("abcdefghijklmnopqrstuvwxyz0123456789.+-", c) ? c : '-';
-		}
-		out[used] = '\0';
-	}
+	for (i = 0; i < n && !is_one_of(words[i], stop); i++)
+		if (strcasestr(words[i], "ghz") == NULL && strcasestr(words[i], "-core") == NULL &&
+		    !is_one_of(words[i], drop))
+			used = slug_add(out, used, size, words[i]);
 	if (used == 0)
 		snprintf(out, size, "unknown");
 }
@@ -215,7 +236,7 @@ static const char *
 arm_level(const char *features)
 {
 	return has_word(features, "sve2") ? "armv9-a+sve2"
-		: has_word(features, "sve") ? "armv8-a+sve"
+		: has_word(features, "sve") ? "armv8.2-a+sve"
 		: has_word(features, "asimddp") ? "armv8.2-a+dotprod"
 						: "armv8-a";
 }
