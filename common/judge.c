@@ -13,14 +13,40 @@
 void
 judgement_set(struct judgement *j, enum reason r, const char *fmt, ...)
 {
+	char text[1024];
 	va_list ap;
 
 	j->reason = r;
 	j->outcome = reason_outcome(r);
 	va_start(ap, fmt);
-	vsnprintf(j->detail, sizeof j->detail, fmt, ap);
+	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+		text[0] = '\0';
 	va_end(ap);
+	/* words of logs end on terminals */
+	str_show(j->detail, sizeof j->detail, text, strlen(text));
 	snprintf(j->hint, sizeof j->hint, "%s", reason_hint(r));
+}
+
+/* True when some facts section has the key, even with a value that fits nowhere. */
+static bool
+has_fact(const char *log, size_t len, const char *key)
+{
+	struct section s;
+	size_t pos = 0, k = strlen(key);
+	const char *p, *end, *nl;
+	bool found = false;
+
+	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
+		end = s.body + s.len;
+		for (p = s.body; strcmp(s.kind, "facts") == 0 && p < end; p = nl + 1) {
+			if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
+				nl = end - 1;
+			if ((size_t)(end - p) > k && memcmp(p, key, k) == 0 && p[k] == '=')
+				found = true;
+		}
+		section_fini(&s);
+	}
+	return found;
 }
 
 /*
@@ -33,8 +59,10 @@ said_reason(const char *log, size_t len, struct judgement *out)
 	char name[64], detail[320] = "", hint[160] = "";
 	int r;
 
-	if (!log_fact(log, len, "reason", name, sizeof name))
+	if (!has_fact(log, len, "reason"))
 		return false;
+	if (!log_fact(log, len, "reason", name, sizeof name))
+		snprintf(name, sizeof name, "(too long)");
 	r = reason_find(name);
 	log_fact(log, len, "detail", detail, sizeof detail);
 	if (r <= REASON_NONE) {
@@ -43,8 +71,35 @@ said_reason(const char *log, size_t len, struct judgement *out)
 	}
 	judgement_set(out, (enum reason)r, "%s", detail);
 	if (log_fact(log, len, "hint", hint, sizeof hint) && hint[0] != '\0')
-		snprintf(out->hint, sizeof out->hint, "%s", hint);
+		str_show(out->hint, sizeof out->hint, hint, strlen(hint));
 	return true;
+}
+
+/* Sections from the first byte to the last, each with its end. */
+static bool
+is_whole(const char *log, size_t len, struct judgement *out)
+{
+	struct section s;
+	size_t pos = 0;
+	bool cut = len == 0;
+	int r;
+
+	while (!cut && (r = transcript_next(log, len, &pos, &s, NULL)) != 0) {
+		cut = r < 0 || !s.ended;
+		if (r > 0)
+			section_fini(&s);
+	}
+	if (cut)
+		judgement_set(out, REASON_AGENT_DIED, len == 0 ? "the log is empty"
+			: "the log stops in the middle of a section");
+	return !cut;
+}
+
+/* What every judge asks first. */
+static bool
+is_decided(const char *log, size_t len, struct judgement *out)
+{
+	return said_reason(log, len, out) || !is_whole(log, len, out);
 }
 
 static void
@@ -52,7 +107,7 @@ judge_host(const char *log, size_t len, const struct judge_ask *ask, struct judg
 {
 	struct host_facts h;
 
-	if (said_reason(log, len, out))
+	if (is_decided(log, len, out))
 		return;
 	if (!host_facts_read(log, len, &h)) {
 		judgement_set(out, REASON_PROBE_UNREADABLE, "the host log names no system");
@@ -76,14 +131,18 @@ judge_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct device_facts d;
 
 	(void)ask;
-	if (said_reason(log, len, out))
+	if (is_decided(log, len, out))
 		return;
 	if (!device_facts_read(log, len, NULL, &d)) {
 		judgement_set(out, REASON_PROBE_UNREADABLE,
 			"/proc/cpuinfo names no model or no features");
 		return;
 	}
-	judgement_set(out, REASON_NONE, "%s, %s, %lld CPUs", d.name, d.level, (long long)d.cpus);
+	if (d.cpus > 0)
+		judgement_set(out, REASON_NONE, "%s, %s, %lld CPUs", d.name, d.level,
+			(long long)d.cpus);
+	else
+		judgement_set(out, REASON_NONE, "%s, %s", d.name, d.level);
 }
 
 /* First "N.N" of a version text. */
@@ -134,7 +193,7 @@ judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 	int r, n = 0;
 
 	(void)ask;
-	if (said_reason(log, len, out))
+	if (is_decided(log, len, out))
 		return;
 	while ((r = transcript_next(log, len, &pos, &s, NULL)) == 1) {
 		if (strcmp(s.kind, "run") == 0) {
@@ -165,28 +224,17 @@ judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 }
 
 /* Gates whose work can not be seen again in the log alone: they must have said "done",
- * every command must have ended well, and the sentence is theirs. */
+ * and the sentence is theirs. */
 static void
 judge_said(const char *log, size_t len, const struct judge_ask *ask, struct judgement *out)
 {
-	struct section s;
-	size_t pos = 0;
-	char done[8], detail[320] = "";
-	int r;
+	char done[8] = "", detail[320] = "";
 
 	(void)ask;
-	if (said_reason(log, len, out))
+	if (is_decided(log, len, out))
 		return;
-	while ((r = transcript_next(log, len, &pos, &s, NULL)) == 1) {
-		bool cut = !s.ended;
-
-		section_fini(&s);
-		if (cut) {
-			judgement_set(out, REASON_AGENT_DIED, "the log stops in the middle of a section");
-			return;
-		}
-	}
-	if (r < 0 || !log_fact(log, len, "done", done, sizeof done)) {
+	log_fact(log, len, "done", done, sizeof done);
+	if (strcmp(done, "true") != 0) {
 		judgement_set(out, REASON_AGENT_DIED, "the log does not say that the gate ended");
 		return;
 	}
@@ -241,8 +289,9 @@ object_in(const char *p, size_t n)
 	return o;
 }
 
-cJSON *
-fixtures_read(const char *log, size_t len)
+/* The same with how the process that printed it ended. */
+static cJSON *
+fixtures_run(const char *log, size_t len, int *exit, int *signal)
 {
 	struct section s;
 	size_t pos = 0;
@@ -251,20 +300,36 @@ fixtures_read(const char *log, size_t len)
 	while (o == NULL && transcript_next(log, len, &pos, &s, NULL) == 1) {
 		if (strcmp(s.kind, "run") == 0)
 			o = object_in(s.body, s.len);
+		*exit = s.exit;
+		*signal = s.signal;
 		section_fini(&s);
 	}
 	return o;
 }
 
-static const cJSON *
-by_name(const cJSON *list, const char *name)
+cJSON *
+fixtures_read(const char *log, size_t len)
 {
-	const cJSON *v;
+	int exit, signal;
 
-	cJSON_ArrayForEach(v, list)
-		if (str_eq(json_str(v, "name"), name))
-			return v;
-	return NULL;
+	return fixtures_run(log, len, &exit, &signal);
+}
+
+/* First of that name from v on. */
+static const cJSON *
+named(const cJSON *v, const char *name)
+{
+	while (v != NULL && !str_eq(json_str(v, "name"), name))
+		v = v->next;
+	return v;
+}
+
+static const cJSON *
+first_of(const cJSON *o, const char *key)
+{
+	const cJSON *list = json_get(o, key);
+
+	return cJSON_IsArray(list) ? list->child : NULL;
 }
 
 /* One check against the suite's tolerance; our own comparison, not its word. */
@@ -296,19 +361,50 @@ fixture_ok(const cJSON *c, double tolerance, struct judgement *out)
 	return false;
 }
 
+/* Each must be there and caught, every time it stands there. */
 static bool
 controls_ok(const cJSON *o, struct judgement *out)
 {
 	static const char *const wanted[] = {"flipped-code-bit", "nan-output"};
-	const cJSON *list = json_get(o, "controls"), *c;
+	const cJSON *c;
 	size_t i;
 
 	for (i = 0; i < str_count(wanted); i++) {
-		c = by_name(list, wanted[i]);
-		if (c == NULL || !json_bool(c, "caught", false)) {
-			judgement_set(out, REASON_CONTROL_MISSED, "control %s was %s", wanted[i],
-				c == NULL ? "not run" : "not caught");
+		if ((c = named(first_of(o, "controls"), wanted[i])) == NULL) {
+			judgement_set(out, REASON_CONTROL_MISSED, "control %s was not run", wanted[i]);
 			return false;
+		}
+		for (; c != NULL; c = named(c->next, wanted[i]))
+			if (!json_bool(c, "caught", false)) {
+				judgement_set(out, REASON_CONTROL_MISSED, "control %s was not caught",
+					wanted[i]);
+				return false;
+			}
+	}
+	return true;
+}
+
+/* All checks of the suite; of two with one name both count. */
+static bool
+checks_ok(const cJSON *o, const struct suite *su, int64_t *elements, double *worst,
+	struct judgement *out)
+{
+	const cJSON *c;
+	int i;
+
+	*elements = 0;
+	*worst = 0;
+	for (i = 0; i < su->fixture_count; i++) {
+		if ((c = named(first_of(o, "checks"), su->fixtures[i])) == NULL) {
+			judgement_set(out, REASON_NO_CASE_EXECUTED, "fixture %s was not run",
+				su->fixtures[i]);
+			return false;
+		}
+		for (; c != NULL; c = named(c->next, su->fixtures[i])) {
+			if (!fixture_ok(c, su->tolerance, out))
+				return false;
+			*elements += json_int(c, "elements", 0);
+			*worst = fmax(*worst, json_num(c, "maxAbsDiff", 0));
 		}
 	}
 	return true;
@@ -318,36 +414,26 @@ static void
 judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out)
 {
-	const struct suite *su = ask->suite;
 	cJSON *o = NULL;
-	const cJSON *c;
-	int64_t elements = 0;
-	double worst = 0;
-	int i;
+	int64_t elements;
+	double worst;
+	int exit = -1, signal = 0;
 
-	if (said_reason(log, len, out))
+	if (is_decided(log, len, out))
 		return;
-	if ((o = fixtures_read(log, len)) == NULL) {
+	if ((o = fixtures_run(log, len, &exit, &signal)) == NULL)
 		judgement_set(out, REASON_HARNESS_CRASHED, "cpu-verify printed no verdict");
-		return;
+	else if (signal != 0)
+		judgement_set(out, REASON_HARNESS_CRASHED, "cpu-verify died of signal %d", signal);
+	else if (checks_ok(o, ask->suite, &elements, &worst, out) && controls_ok(o, out)) {
+		if (exit != 0)
+			judgement_set(out, REASON_HARNESS_CRASHED,
+				"cpu-verify calls everything a pass and ended with exit %d", exit);
+		else
+			judgement_set(out, REASON_NONE,
+				"%d fixtures, %lld outputs, max abs diff %.2g, both controls caught",
+				ask->suite->fixture_count, (long long)elements, worst);
 	}
-	for (i = 0; i < su->fixture_count; i++) {
-		if ((c = by_name(json_get(o, "checks"), su->fixtures[i])) == NULL) {
-			judgement_set(out, REASON_NO_CASE_EXECUTED, "fixture %s was not run",
-				su->fixtures[i]);
-			goto out;
-		}
-		if (!fixture_ok(c, su->tolerance, out))
-			goto out;
-		elements += json_int(c, "elements", 0);
-		if (json_num(c, "maxAbsDiff", 0) > worst)
-			worst = json_num(c, "maxAbsDiff", 0);
-	}
-	if (controls_ok(o, out))
-		judgement_set(out, REASON_NONE,
-			"%d fixtures, %lld outputs, max abs diff %.2g, both controls caught",
-			su->fixture_count, (long long)elements, worst);
-out:
 	cJSON_Delete(o);
 }
 
@@ -400,6 +486,8 @@ smoke_facts_read(const char *log, size_t len, struct smoke_facts *out)
 	memset(out, 0, sizeof *out);
 	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
 		if (strcmp(s.kind, "run") == 0 && strstr(s.head, "--cache-type-k") != NULL) {
+			/* nothing of a run before it stays */
+			memset(out, 0, sizeof *out);
 			found = s.ended;
 			smoke_argv(s.head, out);
 			elog_parse(s.body, s.len, &out->elog);
@@ -424,6 +512,8 @@ cache_fits(const struct judge_ask *ask, const char *cache)
 
 	if (ask->only_cache != NULL)
 		return strcmp(cache, ask->only_cache) == 0;
+	if (ask->family == NULL)
+		return false;
 	if (strcmp(ask->family, "baseline") == 0)
 		return strcmp(cache, su->baseline) == 0;
 	for (i = 0; i < su->family_count; i++)
@@ -441,7 +531,7 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 	struct smoke_ask sa;
 	struct smoke_verdict v;
 
-	if (said_reason(log, len, out))
+	if (is_decided(log, len, out))
 		return;
 	if ((f = calloc(1, sizeof *f)) == NULL) {
 		judgement_set(out, REASON_INTERNAL, "no memory to read the log");
@@ -453,7 +543,8 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 	}
 	if (!cache_fits(ask, f->cache_type)) {
 		judgement_set(out, REASON_KV_TYPE_DIFFERS, "the run asked for %.20s, which is not %s",
-			f->cache_type[0] ? f->cache_type : "no cache type", ask->family);
+			f->cache_type[0] ? f->cache_type : "no cache type",
+			ask->family ? ask->family : "a family");
 		goto out;
 	}
 	sa = (struct smoke_ask){.lane = ask->lane, .cache_type = f->cache_type,

@@ -102,6 +102,7 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(INTERNAL, "internal_error", INCOMPLETE, "send the report to the maintainers")  \
 	X(LOG_MISSING, "log_missing", INCOMPLETE, "pull the job again")                  \
 	X(LOG_DIGEST, "log_digest_mismatch", INCOMPLETE, "pull the job again; the bytes are not those the report names") \
+	X(LOG_FOREIGN, "log_of_another_job", INCOMPLETE, "the log does not carry this job's nonce; run it again") \
 	X(REPORT_UNWRITABLE, "report_unwritable", FAIL, "give a --report path that can be written") \
 	X(NOT_SIGNED, "not_signed", BLOCKED, "the agent's key could not be read")
 
