@@ -9,6 +9,7 @@
 #include "common/json.h"
 #include "common/job.h"
 #include "common/str.h"
+#include "common/transcript.h"
 
 /* ---- form ---- */
 
@@ -27,6 +28,7 @@ static const struct {
 	{"startedAt", TEXT},
 	{"finishedAt", TEXT},
 	{"host", OBJECT},
+	{"host.emulated", TEXT},
 	{"target", TEXT_OR_NULL},
 	{"remoteDelegated", BOOLEAN},
 	{"requirements", OBJECT},
@@ -77,19 +79,41 @@ is_kind(const cJSON *v, enum kind k)
 	return false;
 }
 
+/* "host", or "graph-smoke/" and a plain name; what fits in a verdict. */
+static bool
+is_gate_name(const char *name)
+{
+	const char *slash = strchr(name, '/');
+	int id = gate_find(name);
+
+	return id >= 0 && gates[id].family == (slash != NULL) &&
+		strlen(name) < sizeof ((struct verdict_gate *)0)->name &&
+		(slash == NULL || (slash[1] != '\0' &&
+			slash[1 + strspn(slash + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+						    "0123456789._+-")] == '\0'));
+}
+
 static int
 gate_row_check(const cJSON *g, struct err *e)
 {
 	const char *name, *outcome, *reason;
+	const cJSON *before;
 
 	if (json_need_str(g, "name", &name, e) || json_need_str(g, "outcome", &outcome, e))
 		return -1;
-	if (gate_find(name) < 0)
+	if (!is_gate_name(name))
 		return err_set(e, ERR_PARSE, "unknown gate \"%.64s\"", name);
+	/* the first of a list is its own prev's next */
+	for (before = g->prev; before->next != NULL; before = before->prev)
+		if (str_eq(json_str(before, "name"), name))
+			return err_set(e, ERR_PARSE, "gate %s stands twice", name);
 	if (outcome_find(outcome) < 0)
 		return err_set(e, ERR_PARSE, "%s.outcome is \"%.40s\", wanted pass, fail, blocked, "
 			"skipped or incomplete", name, outcome);
 	reason = json_str(g, "reasonCode");
+	if (reason == NULL && json_get(g, "reasonCode") != NULL &&
+	    !cJSON_IsNull(json_get(g, "reasonCode")))
+		return err_set(e, ERR_PARSE, "%s.reasonCode is of another type", name);
 	if (reason != NULL && reason_find(reason) < 0)
 		return err_set(e, ERR_PARSE, "%s.reasonCode is \"%.40s\", which we do not know", name,
 			reason);
@@ -132,13 +156,34 @@ why(struct verdict *v, const char *fmt, ...) PRINTF(2, 3);
 static void
 why(struct verdict *v, const char *fmt, ...)
 {
+	char text[512];
 	va_list ap;
 
 	if (v->why_count == VERDICT_MAX_WHY)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(v->why[v->why_count++], sizeof v->why[0], fmt, ap);
+	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+		text[0] = '\0';
 	va_end(ap);
+	str_show(v->why[v->why_count++], sizeof v->why[0], text, strlen(text));
+}
+
+static void disagree(struct verdict *v, const char *fmt, ...) PRINTF(2, 3);
+
+/* Keeps the first: the others often follow from it. */
+static void
+disagree(struct verdict *v, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (v->disagreement[0] != '\0')
+		return;
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+		text[0] = '\0';
+	va_end(ap);
+	str_show(v->disagreement, sizeof v->disagreement, text, strlen(text));
 }
 
 /* Order of weight: a fail decides before a cut-off run, that before a blocked one. */
@@ -178,6 +223,20 @@ gate_named(const struct verdict *v, const char *name)
 	return NULL;
 }
 
+/* A family gate stands once for each family of the suite. */
+static int
+gate_rows(const struct suite *s, int id)
+{
+	return gates[id].family ? s->family_count : 1;
+}
+
+static void
+gate_row_name(const struct suite *s, int id, int k, char name[80])
+{
+	snprintf(name, 80, "%s%s%s", gates[id].name, gates[id].family ? "/" : "",
+		gates[id].family ? s->families[k].name : "");
+}
+
 /* Every gate the suite requires stands there and passed; of a family gate, all. */
 static void
 required_check(const struct suite *s, struct verdict *v)
@@ -189,9 +248,8 @@ required_check(const struct suite *s, struct verdict *v)
 	for (i = 0; i < GATE_COUNT; i++) {
 		if ((s->required & GATE_BIT(i)) == 0)
 			continue;
-		for (k = 0; k < (gates[i].family ? s->family_count : 1); k++) {
-			snprintf(name, sizeof name, "%s%s%s", gates[i].name, gates[i].family ? "/" : "",
-				gates[i].family ? s->families[k].name : "");
+		for (k = 0; k < gate_rows(s, i); k++) {
+			gate_row_name(s, i, k, name);
 			g = gate_named(v, name);
 			if (g == NULL)
 				why(v, "%s did not run", name);
@@ -217,7 +275,9 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 		why(v, "the device class is not known");
 	if (!str_eq(json_path_str(r, "suite.digest"), s->digest))
 		why(v, "the suite is not the one of this version");
-	if (cJSON_IsObject(json_get(r, "build")) && json_bool(json_get(r, "build"), "prebuilt", true))
+	if (!cJSON_IsObject(json_get(r, "build")))
+		why(v, "no build");
+	else if (json_bool(json_get(r, "build"), "prebuilt", true))
 		why(v, "prebuilt engine");
 	if (!cJSON_IsObject(model))
 		why(v, "no model");
@@ -236,21 +296,25 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 	}
 }
 
-/* What the gates of a claim say together. */
+/* What the gates of a claim say together.  A gate that is not there was not executed, and
+ * of a family gate every family of the suite must be there. */
 static enum outcome
-claim_outcome(const struct verdict *v, unsigned mask)
+claim_outcome(const struct suite *s, const struct verdict *v, unsigned mask)
 {
-	enum outcome worst = OUTCOME_SKIPPED;
-	bool any = false;
-	int i;
+	enum outcome worst = OUTCOME_PASS;
+	char name[80];
+	int i, k;
 
-	for (i = 0; i < v->gate_count; i++) {
-		if ((mask & GATE_BIT(v->gates[i].id)) == 0)
-			continue;
-		if (!any || weight[v->gates[i].j.outcome] > weight[worst])
+	for (i = 0; i < v->gate_count; i++)
+		if ((mask & GATE_BIT(v->gates[i].id)) != 0 &&
+		    weight[v->gates[i].j.outcome] > weight[worst])
 			worst = v->gates[i].j.outcome;
-		any = true;
-	}
+	for (i = 0; i < GATE_COUNT && worst == OUTCOME_PASS; i++)
+		for (k = 0; k < gate_rows(s, i); k++) {
+			gate_row_name(s, i, k, name);
+			if ((mask & GATE_BIT(i)) != 0 && gate_named(v, name) == NULL)
+				worst = OUTCOME_SKIPPED;
+		}
 	return worst;
 }
 
@@ -284,7 +348,7 @@ verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 	if (v->disagreement[0] != '\0')
 		why(v, "agent and controller disagree: %.150s", v->disagreement);
 	for (c = 0; c < CLAIM_COUNT; c++)
-		v->claims[c] = (suite->claims & (1u << c)) ? claim_outcome(v, masks[c])
+		v->claims[c] = (suite->claims & (1u << c)) ? claim_outcome(suite, v, masks[c])
 							   : OUTCOME_SKIPPED;
 	v->outcome = v->gate_count > 0 ? OUTCOME_PASS : OUTCOME_INCOMPLETE;
 	v->reason = REASON_NONE;
@@ -332,21 +396,199 @@ claimed_fill(const cJSON *row, struct verdict_gate *g)
 	g->claimed.outcome = (enum outcome)outcome_find(json_str(row, "outcome"));
 	g->claimed.reason = reason ? (enum reason)reason_find(reason) : REASON_NONE;
 	if (json_str(row, "detail") != NULL)
-		snprintf(g->claimed.detail, sizeof g->claimed.detail, "%s", json_str(row, "detail"));
+		str_show(g->claimed.detail, sizeof g->claimed.detail, json_str(row, "detail"),
+			strlen(json_str(row, "detail")));
 	if (json_str(row, "hint") != NULL)
-		snprintf(g->claimed.hint, sizeof g->claimed.hint, "%s", json_str(row, "hint"));
+		str_show(g->claimed.hint, sizeof g->claimed.hint, json_str(row, "hint"),
+			strlen(json_str(row, "hint")));
 }
 
-/* A gate that did not run has no log; its claim is taken unless it says it passed. */
+/* A gate that did not run has no log; its claim is taken unless it says it passed, or
+ * does not agree with itself. */
 static void
 judge_without_log(struct verdict_gate *g)
 {
 	g->j = g->claimed;
-	if (judge_of(g->id) != NULL && g->claimed.outcome == OUTCOME_PASS)
+	if (g->claimed.outcome == OUTCOME_PASS && judge_of(g->id) == NULL)
+		judgement_set(&g->j, REASON_LOG_MISSING,
+			"%s claims a pass that this version can not check", g->name);
+	else if (g->claimed.outcome == OUTCOME_PASS)
 		judgement_set(&g->j, REASON_LOG_MISSING, "%s claims a pass without a log", g->name);
-	else if (g->claimed.outcome != OUTCOME_PASS && g->claimed.reason == REASON_NONE)
-		judgement_set(&g->j, REASON_INTERNAL, "%s is %s without a reason", g->name,
-			outcome_name(g->claimed.outcome));
+	else if (reason_outcome(g->claimed.reason) != g->claimed.outcome)
+		judgement_set(&g->j, REASON_INTERNAL, "%s is %s with the reason %s", g->name,
+			outcome_name(g->claimed.outcome), reason_name(g->claimed.reason));
+}
+
+/* ---- what report and logs both say ---- */
+
+/* Members of the report that repeat a fact of a gate's log. */
+static const struct {
+	enum gate_id gate;
+	const char *path, *fact;
+} echoes[] = {
+	{GATE_HOST, "host.os", "os"},
+	{GATE_HOST, "host.arch", "arch"},
+	{GATE_HOST, "host.virtualisation", "virtualisation"},
+	{GATE_HOST, "host.emulated", "emulated"},
+	{GATE_MODEL, "model.path", "path"},
+	{GATE_MODEL, "model.sha256", "sha256"},
+	{GATE_MODEL, "model.architecture", "architecture"},
+	{GATE_MODEL, "model.headSize", "headSizeK"},
+	{GATE_MODEL, "model.synthetic", "synthetic"},
+	{GATE_SOURCE, "source.tree", "tree"},
+	{GATE_SOURCE, "source.origin", "origin"},
+	{GATE_SOURCE, "source.dirty", "dirty"},
+};
+
+static void
+value_text(const cJSON *v, char *out, size_t size)
+{
+	const char *text = cJSON_GetStringValue(v);
+
+	if (cJSON_IsBool(v))
+		text = cJSON_IsTrue(v) ? "true" : "false";
+	if (text != NULL)
+		str_show(out, size, text, strlen(text));
+	else if (cJSON_IsNumber(v))
+		snprintf(out, size, "%.17g", v->valuedouble);
+	else
+		out[0] = '\0';
+}
+
+static void
+echoes_check(const struct appraisal *a, const struct verdict_gate *g, const char *log,
+	size_t len)
+{
+	char raw[8192], found[8192], said[8192];
+	size_t i;
+
+	for (i = 0; i < str_count(echoes); i++) {
+		if (echoes[i].gate != g->id)
+			continue;
+		if (!log_fact(log, len, echoes[i].fact, raw, sizeof raw))
+			raw[0] = '\0';
+		str_show(found, sizeof found, raw, strlen(raw));
+		value_text(json_path(a->report, echoes[i].path), said, sizeof said);
+		if (strcmp(found, said) != 0)
+			disagree(a->v, "%s: the agent says \"%.100s\", its log says \"%.100s\"",
+				echoes[i].path, said, found);
+	}
+}
+
+/* The target must be the one that the lane has on that host. */
+static void
+target_check(const struct appraisal *a, const char *log, size_t len)
+{
+	const char *said = json_str(a->report, "target");
+	const struct target *t;
+	struct host_facts h;
+
+	if (!host_facts_read(log, len, &h))
+		return;
+	t = lane_target(a->lane, h.os, h.arch);
+	if (t == NULL || !str_eq(t->name, said))
+		disagree(a->v, "target: the agent says %.60s, its host is %.20s on %.20s",
+			said ? said : "nothing", h.os, h.arch);
+}
+
+/* The argv of the engine run that counts; freed with cJSON_Delete. */
+static cJSON *
+smoke_argv(const char *log, size_t len)
+{
+	struct section s;
+	size_t pos = 0;
+	cJSON *o = NULL;
+
+	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
+		if (strcmp(s.kind, "run") == 0 && strstr(s.head, "--cache-type-k") != NULL) {
+			cJSON_Delete(o);
+			o = NULL;
+			if (json_parse(s.head, strlen(s.head), 1u << 20, &o, NULL))
+				o = NULL;
+		}
+		section_fini(&s);
+	}
+	return o;
+}
+
+/* The last word after the option, NULL when there is none. */
+static const char *
+word_after(const cJSON *argv, const char *option)
+{
+	const cJSON *v;
+	const char *found = NULL;
+
+	cJSON_ArrayForEach(v, argv)
+		if (v->next != NULL && str_eq(cJSON_GetStringValue(v), option))
+			found = cJSON_GetStringValue(v->next);
+	return found;
+}
+
+/* A run that was not what the suite asks must say so in overrides[]. */
+static void
+smoke_check(const struct appraisal *a, const struct verdict_gate *g, const char *log,
+	size_t len)
+{
+	const struct suite *s = a->suite;
+	char ngl[24], seed[24];
+	cJSON *head = smoke_argv(log, len);
+	const cJSON *argv = json_get(head, "argv");
+	const char *program = cJSON_GetStringValue(cJSON_GetArrayItem(argv, 0)), *word;
+	const struct {
+		const char *option, *wanted, *override;
+	} rows[] = {
+		{"-p", s->prompt, "prompt"},
+		{"-ngl", ngl, "ngl"},
+		{"--seed", seed, NULL},
+		{"-m", json_path_str(a->report, "model.path"), NULL},
+	};
+	size_t i;
+
+	snprintf(ngl, sizeof ngl, "%lld", (long long)s->ngl);
+	snprintf(seed, sizeof seed, "%lld", (long long)s->seed);
+	for (i = 0; i < str_count(rows); i++) {
+		word = word_after(argv, rows[i].option);
+		if ((rows[i].override == NULL || override_of(a->report, rows[i].override) == NULL) &&
+		    !str_eq(word, rows[i].wanted))
+			disagree(a->v, "%s: %s was \"%.60s\", wanted \"%.60s\", and no override says so",
+				g->name, rows[i].option, word ? word : "", rows[i].wanted ? rows[i].wanted : "");
+	}
+	if (program != NULL && strrchr(program, '/') != NULL)
+		program = strrchr(program, '/') + 1;
+	if (override_of(a->report, "driver") == NULL && !str_eq(program, s->driver))
+		disagree(a->v, "%s: the driver was %.60s, wanted %.60s, and no override says so",
+			g->name, program ? program : "nothing", s->driver);
+	cJSON_Delete(head);
+}
+
+/* Of a log whose gate passed: what the report takes from it must be in it. */
+static void
+passed_check(const struct appraisal *a, const struct verdict_gate *g, const char *log,
+	size_t len)
+{
+	struct device_facts d;
+
+	echoes_check(a, g, log, len);
+	if (g->id == GATE_HOST)
+		target_check(a, log, len);
+	if (g->id == GATE_GRAPH_SMOKE)
+		smoke_check(a, g, log, len);
+	if (g->id == GATE_DEVICE &&
+	    device_facts_read(log, len, target_find(json_str(a->report, "target")), &d))
+		memcpy(a->v->device_class, d.device_class, sizeof a->v->device_class);
+}
+
+/* The log's first line carries the boundary, which comes from the nonce of the job. */
+static bool
+is_of_job(const struct appraisal *a, const char *log, size_t len)
+{
+	static const char mark[] = "#verify ";
+	const char *nonce = json_str(a->report, "nonce");
+
+	return strlen(nonce) >= TRANSCRIPT_BOUNDARY &&
+		len > sizeof mark - 1 + TRANSCRIPT_BOUNDARY &&
+		memcmp(log, mark, sizeof mark - 1) == 0 &&
+		memcmp(log + sizeof mark - 1, nonce, TRANSCRIPT_BOUNDARY) == 0;
 }
 
 static void
@@ -358,7 +600,6 @@ judge_with_log(const struct appraisal *a, const cJSON *log_row, struct verdict_g
 		.family = slash ? slash + 1 : NULL,
 		.min_tokens = override_of(a->report, "tokens") ? 0 : a->suite->tokens};
 	char hex[DIGEST_HEX];
-	struct device_facts d;
 	struct err e = {0};
 	char *bytes = NULL;
 	size_t len = 0;
@@ -374,11 +615,12 @@ judge_with_log(const struct appraisal *a, const cJSON *log_row, struct verdict_g
 	if (!str_eq(hex, sha))
 		judgement_set(&g->j, REASON_LOG_DIGEST, "%s: %.12s found, %.12s reported", name, hex,
 			sha ? sha : "nothing");
+	else if (len > 0 && !is_of_job(a, bytes, len))
+		judgement_set(&g->j, REASON_LOG_FOREIGN, "%s was written for another job", name);
 	else
 		judge_of(g->id)(bytes, len, &ask, &g->j);
-	if (g->id == GATE_DEVICE && g->j.outcome == OUTCOME_PASS &&
-	    device_facts_read(bytes, len, target_find(json_str(a->report, "target")), &d))
-		memcpy(a->v->device_class, d.device_class, sizeof a->v->device_class);
+	if (g->j.outcome == OUTCOME_PASS)
+		passed_check(a, g, bytes, len);
 	free(bytes);
 }
 
@@ -399,14 +641,39 @@ appraise_gate(const struct appraisal *a, const cJSON *row)
 		judge_without_log(g);
 	/* The cut-off of a run is the agent's to say: the log of a gate that was in work
 	 * stops somewhere. */
-	if (g->claimed.outcome == OUTCOME_INCOMPLETE && g->j.outcome != OUTCOME_FAIL)
+	if (g->claimed.outcome == OUTCOME_INCOMPLETE && g->j.outcome != OUTCOME_FAIL &&
+	    reason_outcome(g->claimed.reason) == OUTCOME_INCOMPLETE)
 		g->j = g->claimed;
 	g->disagrees = g->j.outcome != g->claimed.outcome || g->j.reason != g->claimed.reason;
-	if (g->disagrees && v->disagreement[0] == '\0')
-		snprintf(v->disagreement, sizeof v->disagreement,
-			"%s: the agent says %s %s, its log says %s %s", g->name,
+	if (g->disagrees)
+		disagree(v, "%s: the agent says %s %s, its log says %s %s", g->name,
 			outcome_name(g->claimed.outcome), reason_name(g->claimed.reason),
 			outcome_name(g->j.outcome), reason_name(g->j.reason));
+}
+
+/* What the agent says of the whole: a claim that differs from ours, either way, means that
+ * one of us saw what the other did not. */
+static void
+sums_check(const cJSON *report, struct verdict *v)
+{
+	const char *outcome = json_str(report, "outcome"), *status = json_str(report, "status");
+	bool known = v->disagreement[0] != '\0';
+
+	if (!str_eq(outcome, outcome_name(v->outcome)))
+		disagree(v, "outcome: the agent says %.40s, its logs say %s", outcome,
+			outcome_name(v->outcome));
+	if (!str_eq(status, strcmp(outcome, "pass") == 0 ? "pass" : "fail"))
+		disagree(v, "status: the agent says %.40s with the outcome %.40s", status, outcome);
+	if (v->claimed_recordable && !v->recordable)
+		disagree(v, "the agent claims a recordable pass: %.200s",
+			v->why_count > 0 ? v->why[0] : "?");
+	else if (!v->claimed_recordable && v->recordable)
+		disagree(v, "the agent does not claim a recordable pass, its logs show one");
+	if (known || v->disagreement[0] == '\0')
+		return;
+	why(v, "agent and controller disagree: %.150s", v->disagreement);
+	v->recordable = false;
+	v->exit = v->exit == EXIT_PASS ? EXIT_UNRECORDED : v->exit;
 }
 
 int
@@ -427,17 +694,11 @@ verdict_appraise(const cJSON *report, const struct suite *suite, bool signed_ok,
 		appraise_gate(&a, g);
 	out->claimed_recordable = json_bool(report, "passRecordable", false);
 	claimed = json_path_str(report, "device.class");
-	if (out->device_class[0] != '\0' && !str_eq(claimed, out->device_class) &&
-	    out->disagreement[0] == '\0')
-		snprintf(out->disagreement, sizeof out->disagreement,
-			"device class: the agent says %.100s, its log says %.100s",
+	if (out->device_class[0] != '\0' && !str_eq(claimed, out->device_class))
+		disagree(out, "device class: the agent says %.100s, its log says %.100s",
 			claimed ? claimed : "nothing", out->device_class);
 	verdict_decide(report, suite, signed_ok, out);
-	if (out->claimed_recordable && !out->recordable && out->disagreement[0] == '\0') {
-		snprintf(out->disagreement, sizeof out->disagreement,
-			"the agent claims a recordable pass: %.200s", out->why_count ? out->why[0] : "?");
-		why(out, "agent and controller disagree");
-	}
+	sums_check(report, out);
 	return 0;
 }
 
@@ -446,11 +707,14 @@ verdict_worst_exit(const int *exits, size_t n)
 {
 	static const int order[] = {EXIT_USAGE, EXIT_FAIL, EXIT_INCOMPLETE, EXIT_UNREACHABLE,
 		EXIT_REFUSED, EXIT_BLOCKED, EXIT_UNRECORDED, EXIT_PASS};
-	size_t i, k;
+	size_t i, k, best = str_count(order);
 
-	for (i = 0; i < str_count(order); i++)
-		for (k = 0; k < n; k++)
-			if (exits[k] == order[i])
-				return order[i];
-	return n > 0 ? EXIT_INCOMPLETE : EXIT_PASS;
+	for (k = 0; k < n; k++) {
+		for (i = 0; i < str_count(order) && order[i] != exits[k]; i++)
+			;
+		/* a status that no host can have hides nothing: it was cut off */
+		i = i == str_count(order) ? 2 : i;
+		best = i < best ? i : best;
+	}
+	return best < str_count(order) ? order[best] : EXIT_INCOMPLETE;
 }
