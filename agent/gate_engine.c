@@ -28,20 +28,6 @@ build_say(void *arg, uint32_t done, uint32_t total, const char *text)
 	event_progress(w->ask->events, "build", done, total, "steps", text);
 }
 
-static void
-source_facts(struct transcript *t, const struct source_info *s)
-{
-	gate_factf(t, "kind", "%s", s->kind);
-	gate_factf(t, "origin", "%s", s->origin);
-	gate_factf(t, "describe", "%s", s->describe);
-	gate_factf(t, "commit", "%s", s->commit);
-	gate_factf(t, "tree", "%s", s->tree);
-	gate_factf(t, "dirty", "%s", s->dirty ? "true" : "false");
-	gate_factf(t, "dirtyDigest", "%s", s->dirty_digest);
-	gate_factf(t, "bundleSha256", "%s", s->bundle_sha256);
-	gate_factf(t, "path", "%s", s->path);
-}
-
 void
 gate_source(struct work *w, struct gate *g)
 {
@@ -63,7 +49,6 @@ gate_source(struct work *w, struct gate *g)
 		gate_say(t, why, e.hint, "%s", e.msg);
 	} else {
 		w->source_known = true;
-		source_facts(t, s);
 		gate_done(t, "%s%s%s, tree %.12s%s", s->origin, s->describe[0] ? ", " : "",
 			s->describe, s->tree, s->dirty ? ", dirty" : "");
 	}
@@ -74,17 +59,10 @@ static void
 build_facts(struct transcript *t, const struct work *w)
 {
 	const struct build_info *b = &w->build;
-	const struct build_artifact *a;
 
 	gate_factf(t, "reused", "%s", b->reused ? "true" : "false");
-	gate_factf(t, "key", "%s", b->key);
 	gate_factf(t, "flags", "%s", b->flags);
 	gate_factf(t, "compiler", "%s %s", b->cxx.path, b->cxx.version);
-	gate_factf(t, "installed", "%s", w->install.installed ? "true" : "false");
-	gate_factf(t, "publishGate", "%s", w->install.gate);
-	for (a = b->artifacts; a < b->artifacts + b->artifact_count; a++)
-		gate_factf(t, "artifact", "%s %s %llu", a->name, a->sha256,
-			(unsigned long long)a->bytes);
 }
 
 /* Asks the program what it can, and puts the build where the world looks for it. */

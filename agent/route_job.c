@@ -1,6 +1,7 @@
 /* Jobs: submit, look, follow, cancel, acknowledge. */
 #include <string.h>
 
+#include "agent/build.h"
 #include "agent/http.h"
 #include "common/json.h"
 
@@ -24,6 +25,10 @@ route_submit(struct req *r, struct err *e)
 	}
 	if (job_parse(r->body.data, r->body.len, &j, e))
 		return -1;
+	if (build_flags_check(j->override[OVERRIDE_CMAKE_FLAGS], e)) {
+		job_free(j);
+		return -1;
+	}
 	rc = queue_submit(r->serve->queue, j, &created, &s, e);
 	job_free(j);
 	if (rc)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/build.h"
 #include "agent/serve.h"
 #include "agent/work.h"
 #include "common/json.h"
@@ -273,6 +274,7 @@ run_run(const struct opt_call *call)
 	int status = EXIT_INCOMPLETE;
 
 	if (job_make(v, call->argv[0], &job, &e) ||
+	    build_flags_check(job->override[OVERRIDE_CMAKE_FLAGS], &e) ||
 	    place_open(&place, v->config, v->state, &e) ||
 	    log_dir_find(v, log_dir, sizeof log_dir, &e) || event_open(NULL, &events, &e))
 		goto out;

@@ -290,7 +290,7 @@ log_facts(struct transcript *log, const struct source_info *s, struct err *e)
 		const char *key, *value;
 	} facts[] = {
 		{"kind", s->kind}, {"origin", s->origin}, {"describe", s->describe},
-		{"commit", s->commit}, {"tree", s->tree}, {"dirty", s->dirty ? "yes" : "no"},
+		{"commit", s->commit}, {"tree", s->tree}, {"dirty", s->dirty ? "true" : "false"},
 		{"dirty_digest", s->dirty_digest}, {"bundle_sha256", s->bundle_sha256},
 		{"path", s->path},
 	};
