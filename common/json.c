@@ -140,6 +140,14 @@ digits(struct scan *s)
 	return (size_t)(s->p - from);
 }
 
+/* cJSON writes 15 digits, which round the largest doubles up to infinity: what could not
+ * be read again is no number either. */
+static bool
+is_number(double v)
+{
+	return isfinite(v) && fabs(v) <= 1e308;
+}
+
 static int
 number(struct scan *s)
 {
@@ -170,7 +178,7 @@ number(struct scan *s)
 		return bad(s, ERR_LIMIT, "number longer than 63 characters");
 	memcpy(copy, from, n);
 	copy[n] = '\0';
-	if (!isfinite(strtod(copy, NULL)))
+	if (!is_number(strtod(copy, NULL)))
 		return bad(s, ERR_PARSE, "number is not finite");
 	return 0;
 }
@@ -553,7 +561,7 @@ json_add_int(cJSON *o, const char *key, int64_t v)
 bool
 json_add_num(cJSON *o, const char *key, double v)
 {
-	return json_add(o, key, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
+	return json_add(o, key, is_number(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
 }
 
 bool
