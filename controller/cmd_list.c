@@ -207,7 +207,8 @@ cmd_show(const struct opt_call *call)
 
 /* ---- classes ---- */
 
-/* "pass 2026-06-01 0424752fbbc3 6.1.0", or why not. */
+/* "pass llama.cpp 2026-06-01 80fb11ac73e6 6.1.0", or why not.  The suite stands there
+ * because a pass speaks of the families of its suite alone. */
 static void
 claim_cell(const struct ledger_claim *c, char *out, size_t size)
 {
@@ -223,11 +224,13 @@ claim_cell(const struct ledger_claim *c, char *out, size_t size)
 		return;
 	}
 	result_time(c->pass_ms, when, sizeof when);
-	snprintf(out, size, "pass %.10s %.12s%s%s", when,
+	snprintf(out, size, "pass %.24s %.10s %.12s%s%s",
+		has(c->pass_suite) ? c->pass_suite : "?", when,
 		has(c->pass_commit) ? c->pass_commit : "no commit",
 		has(c->pass_driver) ? " " : "", has(c->pass_driver) ? c->pass_driver : "");
-	if (!c->holds && strlen(out) + 40 < size)
-		snprintf(out + strlen(out), size - strlen(out), " (since then %.20s)", c->outcome);
+	if (!c->holds && !str_eq(c->outcome, "pass") && strlen(out) + 80 < size)
+		snprintf(out + strlen(out), size - strlen(out), " (since then %.20s %.40s)",
+			c->outcome, has(c->reason) ? c->reason : "");
 }
 
 static int
