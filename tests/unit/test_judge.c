@@ -442,6 +442,9 @@ end_of_the_harness_counts(void **state)
 		REASON_HARNESS_CRASHED);
 	gives_text(GATE_FIXTURES, NULL, evidence_text(MARK "file {}\n%s" END, checks),
 		REASON_HARNESS_CRASHED);
+	/* what a crashed harness says of its numbers is no mismatch of the kernel */
+	gives_text(GATE_FIXTURES, NULL, evidence_text(RUN("\"x\"") "{\"checks\":[]}\n"
+		ENDED("-1", "11")), REASON_HARNESS_CRASHED);
 	/* words before and after the object do no harm */
 	gives_text(GATE_FIXTURES, NULL, evidence_text(RUN("\"x\"") "a warning\n%sbye\n" ENDED("0", "0"),
 		checks), REASON_NONE);
@@ -592,6 +595,8 @@ smoke_facts_are_those_of_the_head(void **state)
 	assert_int_equal(f->tokens_asked, 4);
 	assert_int_equal(f->exit, 0);
 	assert_int_equal(f->elog.tokens, 4);
+	/* without its end the run says nothing of how it ended */
+	assert_false(smoke_facts_read(log, strlen(log) - 2, f));
 	free(log);
 	free(f);
 }

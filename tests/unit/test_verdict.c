@@ -317,11 +317,11 @@ dirty_source_is_not_recordable(void **state)
 	evidence_set(&r->v, "source.dirty", "true");
 	evidence_log(&r->v, "source", evidence_replace(evidence_copy(GOOD_SOURCE), "dirty=false",
 		"dirty=true"));
-	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "dirty");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "the source tree is dirty");
 	evidence_set(&r->v, "source.dirty", "\"no\"");
-	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "dirty");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "the source tree is dirty");
 	evidence_set(&r->v, "source.dirty", NULL);
-	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "dirty");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "the source tree is dirty");
 }
 
 static void
@@ -530,6 +530,7 @@ pass_of_a_gate_without_judge_is_not_taken(void **state)
 	r->v.suite->claims |= 1u << CLAIM_GEMMA_RUNTIME;
 	r->v.suite->required |= GATE_BIT(GATE_MTP);
 	ends(r, OUTCOME_INCOMPLETE, EXIT_INCOMPLETE, "mtp is incomplete: log_missing");
+	assert_non_null(strstr(gate_of(r, "mtp")->j.detail, "can not check"));
 	disagrees(r, "mtp");
 	assert_int_equal(r->out.claims[CLAIM_GEMMA_RUNTIME], OUTCOME_INCOMPLETE);
 }
@@ -657,12 +658,13 @@ outcome_and_status_that_contradict_the_logs_are_disagreements(void **state)
 	struct run *r = *state;
 
 	evidence_set(&r->v, "outcome", "\"fail\"");
+	evidence_set(&r->v, "status", "\"fail\"");
 	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
-	disagrees(r, "outcome");
+	disagrees(r, "outcome: the agent says fail, its logs say pass");
 	evidence_set(&r->v, "outcome", "\"pass\"");
 	evidence_set(&r->v, "status", "\"fail\"");
 	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
-	disagrees(r, "status");
+	disagrees(r, "status: the agent says fail");
 }
 
 /* ---- the eliza suite ---- */
