@@ -31,6 +31,7 @@ struct gate {
 	int64_t ms;              /* on a clock that never steps */
 	char log_name[256];      /* "" when there is none */
 	char log_sha256[DIGEST_HEX];
+	uint64_t log_bytes;
 };
 
 struct artifact {

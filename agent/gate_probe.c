@@ -73,19 +73,18 @@ emulator(const char *arch, const char *vm)
 {
 	char kernel_arch[32];
 	char *cpuinfo = NULL;
-	bool x86 = false;
+	bool x86 = strcmp(arch, "x86_64") == 0, other = false;
 
 	if (strcmp(vm, "qemu-tcg") == 0)
 		return "qemu-tcg";
 	first_line("/proc/sys/kernel/arch", kernel_arch, sizeof kernel_arch);
 	if (kernel_arch[0] != '\0' && strcmp(kernel_arch, arch) != 0)
 		return "qemu-user";
-	if (plat_read_file("/proc/cpuinfo", 4u << 20, &cpuinfo, NULL, NULL) == 0)
-		x86 = strstr(cpuinfo, "vendor_id") != NULL;
+	/* not readable (no /proc): no sign of anything */
+	if (plat_read_file("/proc/cpuinfo", 16u << 20, &cpuinfo, NULL, NULL) == 0)
+		other = x86 != (strstr(cpuinfo, "vendor_id") != NULL);
 	free(cpuinfo);
-	if (x86 != (strcmp(arch, "x86_64") == 0) && strcmp(arch, "i686") != 0)
-		return "qemu-user";
-	return "";
+	return other ? "qemu-user" : "";
 }
 
 void

@@ -233,6 +233,7 @@ gate_close(struct work *w, struct gate *g, struct transcript *t)
 		g->log_name[0] = '\0';
 		return;
 	}
+	g->log_bytes = bytes;
 	work_artifact(w, g->log_name, g->log_sha256, bytes, log_dropped(text, len));
 	if (!whole)
 		judgement_set(&g->j, gate_reason_of(&e), "the log is not whole: %s", e.msg);
@@ -331,8 +332,8 @@ gate_report(struct work *w, struct gate *g)
 	if (why != REASON_NONE)
 		gate_say(t, why, e.hint, "%s", e.msg);
 	else
-		gate_done(t, "signed by %.12s, the model is the one that was hashed",
-			sign_key_id(w->ask->key));
+		gate_done(t, "signed by %.12s%s", sign_key_id(w->ask->key),
+			w->model_known ? ", the model is the one that was hashed" : "");
 	gate_close(w, g, t);
 }
 
@@ -462,6 +463,7 @@ gate_event(struct work *w, const struct gate *g, bool end)
 		json_add_int(o, "ms", g->ms);
 		json_add_str(o, "log", g->log_name[0] ? g->log_name : NULL);
 		json_add_str(o, "logSha256", g->log_name[0] ? g->log_sha256 : NULL);
+		json_add_int(o, "logBytes", (int64_t)g->log_bytes);
 	}
 	event_add(w->ask->events, "gate", o);
 }

@@ -120,6 +120,8 @@ struct file {
 static void
 show(const struct file *f)
 {
+	if (f->all == 0)
+		return;
 	progress_stage(f->ask->progress, STAGE, f->before + f->have, f->all, "bytes", f->name,
 		NULL);
 }
@@ -259,7 +261,8 @@ fetch_file(struct file *f, struct err *e)
 	}
 	if (got < 0)
 		return -1;
-	if (fsync(f->fd) != 0 || rename(f->part, f->path) != 0)
+	/* no fsync: what a power cut leaves here is compared again, and pulled again */
+	if (rename(f->part, f->path) != 0)
 		return err_errno(e, errno, "%s", f->path);
 	return 0;
 }
@@ -276,16 +279,17 @@ is_there(const struct file *f)
 		bytes == f->bytes && str_eq(hex, f->sha256);
 }
 
+/* part: the suffix of the unfinished file. */
 static int
 pull_file(const struct pull_ask *ask, const char *name, const char *sha256,
-	uint64_t bytes, uint64_t before, uint64_t all, struct err *e)
+	uint64_t bytes, uint64_t before, uint64_t all, const char *part, struct err *e)
 {
 	struct file f = {.ask = ask, .name = name, .sha256 = sha256, .bytes = bytes, .fd = -1,
 		.before = before, .all = all};
 	int rc = -1;
 
 	if (str_fmt(f.path, sizeof f.path, e, "%s/%s", ask->folder, name) ||
-	    str_fmt(f.part, sizeof f.part, e, "%s/%s.part", ask->folder, name))
+	    str_fmt(f.part, sizeof f.part, e, "%s/%s%s", ask->folder, name, part))
 		return -1;
 	if (is_there(&f)) {
 		f.have = bytes;
@@ -298,6 +302,20 @@ pull_file(const struct pull_ask *ask, const char *name, const char *sha256,
 		close(f.fd);
 	digest_free(f.digest);
 	return rc ? err_wrap(e, "artifact %s", name) : 0;
+}
+
+int
+pull_early(const struct pull_ask *ask, const char *name, const char *sha256,
+	uint64_t bytes, struct err *e)
+{
+	char part[32];
+
+	if (!pull_name_ok(name) || !str_is_hex(sha256, DIGEST_HEX - 1) ||
+	    bytes > CLIENT_MAX_ARTIFACT)
+		return err_set(e, ERR_PARSE, "an event names no artifact");
+	/* another controller may bring in the same job: unfinished files are not shared */
+	snprintf(part, sizeof part, ".%d.part", (int)getpid());
+	return pull_file(ask, name, sha256, bytes, 0, 0, part, e);
 }
 
 /* ---- all artifacts ---- */
@@ -410,7 +428,7 @@ pull_artifacts(const struct pull_ask *ask, struct pulled *out, struct err *e)
 	out->bytes = 0;
 	cJSON_ArrayForEach(row, list) {
 		if (row_check(row, &name, &sha, &bytes, e) ||
-		    pull_file(ask, name, sha, bytes, out->bytes, all, e))
+		    pull_file(ask, name, sha, bytes, out->bytes, all, ".part", e))
 			return -1;
 		out->bytes += bytes;
 	}

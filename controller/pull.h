@@ -56,6 +56,12 @@ void pulled_fini(struct pulled *p);
 CHECKED int pull_open(const struct pull_ask *ask, struct pulled *out, struct err *e);
 CHECKED int pull_artifacts(const struct pull_ask *ask, struct pulled *out, struct err *e);
 
+/* One artifact before the report names it, so that little is left to do at the end; the
+ * report's own digest is compared later all the same.  For logs of gates that have ended,
+ * while the job goes on.  Nothing is shown. */
+CHECKED int pull_early(const struct pull_ask *ask, const char *name, const char *sha256,
+	uint64_t bytes, struct err *e);
+
 /* A name that an artifact may have: [A-Za-z0-9._+-], not beginning with '.', at most 200
  * bytes. */
 bool pull_name_ok(const char *name);

@@ -118,8 +118,9 @@ session_close(struct session *s)
 		progress_end(s->progress);
 	progress_free(s->progress);
 	pending_free(s->pending);
+	client_close(s->side);
 	client_close(s->client);
-	s->progress = NULL, s->pending = NULL, s->client = NULL;
+	s->progress = NULL, s->pending = NULL, s->client = NULL, s->side = NULL;
 	catch_signals(false);
 }
 
@@ -166,6 +167,31 @@ session_cancel(struct session *s, const char *id, struct err *e)
 
 /* ---- follow ---- */
 
+/*
+ * The log of a gate that has ended is brought in and stored while the next gate runs, so
+ * that little is left at the end.  A failure here is none: the pull does it again.
+ */
+static void
+log_early(struct session *s, const cJSON *event)
+{
+	const char *name = json_str(event, "log"), *sha = json_str(event, "logSha256");
+	int64_t bytes = json_int(event, "logBytes", -1);
+	char folder[4096];
+	struct pull_ask ask = {.progress = s->progress, .job = s->pending->job,
+		.public_key = s->health.public_key, .folder = folder};
+	struct err e = {0};
+
+	if (name == NULL || sha == NULL || bytes < 0 || interrupts > 0 ||
+	    (s->side == NULL && client_open(&s->reach, on_tick, s, &s->side, &e)) ||
+	    pending_incoming(s->pending->job->id, folder, sizeof folder, &e))
+		return;
+	ask.client = s->side;
+	client_attempts(s->side, 1);
+	if (pull_early(&ask, name, sha, (uint64_t)bytes, &e) ||
+	    store_early(folder, name, sha, &e))
+		return;
+}
+
 static int
 on_event(void *arg, const cJSON *event)
 {
@@ -178,6 +204,8 @@ on_event(void *arg, const cJSON *event)
 	if (seq > 0)
 		s->last_event = (uint64_t)seq;
 	progress_event(s->progress, event);
+	if (str_eq(json_str(event, "type"), "gate") && str_eq(json_str(event, "state"), "end"))
+		log_early(s, event);
 	s->done = str_eq(json_str(event, "type"), "job") &&
 		str_eq(json_str(event, "state"), "done");
 	return s->done;

@@ -27,6 +27,7 @@ struct session {
 	const struct host *host;  /* borrowed */
 	struct reach reach;
 	struct client *client;
+	struct client *side;      /* for logs that come while events are streamed */
 	struct agent_health health;
 	bool fresh_pin;           /* this was the first contact */
 	struct progress *progress;

@@ -468,6 +468,20 @@ out:
 	return rc ? err_wrap(e, "evidence") : 0;
 }
 
+int
+store_early(const char *folder, const char *name, const char *sha256, struct err *e)
+{
+	struct blob_batch *b = NULL;
+	char dir[PATH_SIZE];
+	int rc;
+
+	if (plat_xdg("DATA", "verify/blobs", dir, sizeof dir, e) || blob_batch_begin(dir, &b, e))
+		return -1;
+	rc = put_file(b, folder, name, sha256, e) || blob_batch_commit(b, e) ? -1 : 0;
+	blob_batch_free(b);
+	return rc;
+}
+
 static int
 appraise(struct storing *s, struct err *e)
 {

@@ -22,4 +22,9 @@ CHECKED int ledger_of_user(unsigned flags, struct ledger **out, struct err *e);
 CHECKED int store_run(const char *host, const struct job *job,
 	const struct pulled *pulled, const char *folder, struct err *e);
 
+/* Puts one pulled file among the blobs while its job goes on; a blob that no row names is
+ * harmless. */
+CHECKED int store_early(const char *folder, const char *name, const char *sha256,
+	struct err *e);
+
 #endif
