@@ -22,7 +22,7 @@
 #define REPORT "{\"schemaVersion\":2,\"runner\":\"cpu\",\"status\":\"fail\"," \
 	"\"passRecordable\":false,\"exitCode\":3,\"failureReason\":null," \
 	"\"startedAt\":\"2026-06-01T10:00:00Z\",\"finishedAt\":\"2026-06-01T10:00:01Z\"," \
-	"\"host\":{},\"target\":null,\"remoteDelegated\":false,\"requirements\":{}," \
+	"\"host\":{\"emulated\":\"\"},\"target\":null,\"remoteDelegated\":false,\"requirements\":{}," \
 	"\"evidence\":{},\"outcome\":\"blocked\",\"reasonCode\":null,\"jobId\":\"%s\"," \
 	"\"nonce\":\"%s\",\"lane\":\"cpu\",\"suite\":{\"name\":\"llama.cpp\",\"digest\":\"%s\"}," \
 	"\"agent\":{\"version\":\"0.1.0\"},\"device\":{},\"probes\":[],\"source\":null," \
