@@ -28,7 +28,6 @@ static const struct {
 	{"startedAt", TEXT},
 	{"finishedAt", TEXT},
 	{"host", OBJECT},
-	{"host.emulated", TEXT},
 	{"target", TEXT_OR_NULL},
 	{"remoteDelegated", BOOLEAN},
 	{"requirements", OBJECT},
@@ -269,7 +268,9 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 	cJSON_ArrayForEach(o, json_get(r, "overrides"))
 		why(v, "override %.60s from %.40s", json_str(o, "name") ? json_str(o, "name") : "?",
 			json_str(o, "from") ? json_str(o, "from") : "?");
-	if (emulated != NULL && emulated[0] != '\0')
+	if (emulated == NULL)
+		why(v, "the host does not say whether it is emulated");
+	else if (emulated[0] != '\0')
 		why(v, "emulated: %.60s", emulated);
 	if (v->device_class[0] == '\0')
 		why(v, "the device class is not known");

@@ -390,6 +390,10 @@ emulated_host_is_not_recordable(void **state)
 	evidence_log(&r->v, "host", evidence_replace(evidence_copy(GOOD_HOST), "emulated=",
 		"emulated=qemu-user"));
 	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "emulated: qemu-user");
+	evidence_set(&r->v, "host.emulated", "true");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "does not say whether it is emulated");
+	evidence_set(&r->v, "host.emulated", NULL);
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "does not say whether it is emulated");
 }
 
 static void
@@ -730,7 +734,7 @@ static void
 every_member_is_needed_and_of_its_type(void **state)
 {
 	static const char *const members[] = {"schemaVersion", "runner", "status", "passRecordable",
-		"exitCode", "failureReason", "startedAt", "finishedAt", "host", "host.emulated", "target",
+		"exitCode", "failureReason", "startedAt", "finishedAt", "host", "target",
 		"remoteDelegated", "requirements", "evidence", "outcome", "reasonCode", "jobId", "nonce",
 		"lane", "suite", "suite.name", "suite.digest", "agent", "agent.version", "device", "probes",
 		"source", "build", "model", "gates", "fixtures", "claims", "overrides", "smokes",
