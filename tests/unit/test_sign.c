@@ -214,8 +214,8 @@ key_file_that_is_none_is_refused(void **state)
 {
 	static const char *const texts[] = {"", "x", "-----BEGIN PRIVATE KEY-----\n",
 		"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
-		"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"
-		"-----END PUBLIC KEY-----\n"};
+		("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"
+		"-----END PUBLIC KEY-----\n")};
 	struct place *p = *state;
 	struct sign_key *k = NULL;
 	size_t i;
@@ -321,7 +321,7 @@ text_that_is_not_base64_is_refused(void **state)
 {
 	static const char *const bad[] = {"Z", "Zg", "Zg=", "Zg===", "=", "==", "====", "A===", "Zm9v=",
 		"Zm9v\n", " Zm9v", "Zm 9", "Zm9v Zm9", "Zm9-", "Zm9_", "Zm=v", "Z===Zm9v", "Zg==Zm9v",
-		"Zm9v\xc3\xa9" "Z", "Zh==", "Zm9=", "ZmB=", "Zm9vYn=="};
+		"Zm9v\xc3\xa9z9", "Zh==", "Zm9=", "ZmB=", "Zm9vYn=="};
 	struct err e;
 	unsigned char *back = NULL;
 	size_t i, n;
