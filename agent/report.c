@@ -360,6 +360,32 @@ statement(const struct work *w, const cJSON *report, const char *report_sha256)
 	return NULL;
 }
 
+static int
+parent_make(const char *path, struct err *e)
+{
+	char dir[GATE_PATH];
+	char *slash;
+
+	if (str_copy(dir, sizeof dir, path, e))
+		return -1;
+	if ((slash = strrchr(dir, '/')) == NULL || slash == dir)
+		return 0;
+	*slash = '\0';
+	return plat_mkdirs(dir, 0755, e);
+}
+
+/* A report that can not be written is no pass: better told before hours of work.  Nothing
+ * but a file is ever replaced. */
+static int
+report_place(const char *path, struct err *e)
+{
+	if (plat_exists(path) && !plat_is_file(path)) {
+		err_set(e, ERR_USAGE, "--report %.200s: it is there, and no regular file", path);
+		return err_hint(e, "give the path of a file");
+	}
+	return parent_make(path, e) ? err_wrap(e, "--report") : 0;
+}
+
 int
 report_paths(const struct work *w, struct work_result *out, struct err *e)
 {
@@ -367,7 +393,8 @@ report_paths(const struct work *w, struct work_result *out, struct err *e)
 	size_t n;
 
 	if (w->ask->report_path != NULL) {
-		if (str_copy(out->report_path, sizeof out->report_path, w->ask->report_path, e))
+		if (str_copy(out->report_path, sizeof out->report_path, w->ask->report_path, e) ||
+		    report_place(out->report_path, e))
 			return -1;
 	} else if (w->ask->runner_names) {
 		if (work_name(w, "report", "json", name, sizeof name, e) ||
@@ -384,20 +411,6 @@ report_paths(const struct work *w, struct work_result *out, struct err *e)
 	return str_fmt(out->envelope_path, sizeof out->envelope_path, e, "%s.dsse.json", stem);
 }
 
-static int
-parent_make(const char *path, struct err *e)
-{
-	char dir[GATE_PATH];
-	char *slash;
-
-	if (str_copy(dir, sizeof dir, path, e))
-		return -1;
-	if ((slash = strrchr(dir, '/')) == NULL || slash == dir)
-		return 0;
-	*slash = '\0';
-	return plat_mkdirs(dir, 0755, e);
-}
-
 int
 report_write(const struct work *w, const cJSON *report, struct work_result *out,
 	struct err *e)
@@ -411,8 +424,7 @@ report_write(const struct work *w, const cJSON *report, struct work_result *out,
 		goto out;
 	}
 	digest_bytes(text, strlen(text), out->report_sha256);
-	if (parent_make(out->report_path, e) ||
-	    plat_write_file(out->report_path, text, strlen(text), 0644, e))
+	if (plat_write_file(out->report_path, text, strlen(text), 0644, e))
 		goto out;
 	if (w->ask->key == NULL) {
 		rc = 0;
