@@ -542,6 +542,7 @@ signals_we_ignore_are_not_ignored_by_the_child(void **state)
 {
 	struct proc_result r;
 	struct seen s;
+	unsigned long long blocked, ignored;
 	void (*old_pipe)(int) = signal(SIGPIPE, SIG_IGN), (*old_hup)(int) = signal(SIGHUP, SIG_IGN);
 	sigset_t block, old;
 
@@ -554,7 +555,10 @@ signals_we_ignore_are_not_ignored_by_the_child(void **state)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	signal(SIGPIPE, old_pipe);
 	signal(SIGHUP, old_hup);
-	assert_string_equal(s.stream[0].data, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+	assert_int_equal(sscanf(s.stream[0].data, "SigBlk:\t%llx\nSigIgn:\t%llx", &blocked, &ignored), 2);
+	assert_int_equal(blocked, 0);
+	/* 32 and 33 are the C library's own: nobody can reset them through it */
+	assert_int_equal(ignored & ~0x180000000ull, 0);
 	seen_fini(&s);
 }
 
