@@ -25,6 +25,8 @@ static const char *const surroundings[] = {
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_NAMESPACE",
 	"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_PREFIX", "GIT_CEILING_DIRECTORIES",
 	"GIT_TRACE", "GIT_LITERAL_PATHSPECS",
+	"GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
+	"GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS=1",
 };
 
 struct sink {
@@ -121,8 +123,8 @@ git_run(struct git *g, const char *cwd, const char *const *args, struct buf *out
 	struct digest *d, struct err *e)
 {
 	const char *argv[1 + str_count(before) + GIT_MAX_ARGS + 1];
-	const char *env[str_count(surroundings) + 2];
-	char index[4096 + 16];
+	const char *env[str_count(surroundings) + 3];
+	char index[4096 + 16], tree[4096 + 16];
 	struct sink s = {.g = g, .out = out, .digest = d};
 	struct proc_spec spec = {.argv = argv, .cwd = cwd, .env = env,
 		.timeout_ms = g->timeout_ms, .chunk = sink_chunk, .tick = sink_tick,
@@ -140,8 +142,14 @@ git_run(struct git *g, const char *cwd, const char *const *args, struct buf *out
 	}
 	argv[n] = NULL;
 	for (i = n = 0; i < str_count(surroundings); i++)
-		if (g->index == NULL || strcmp(surroundings[i], "GIT_INDEX_FILE") != 0)
+		if ((g->index == NULL || strcmp(surroundings[i], "GIT_INDEX_FILE") != 0) &&
+		    (g->work_tree == NULL || strcmp(surroundings[i], "GIT_WORK_TREE") != 0))
 			env[n++] = surroundings[i];
+	if (g->work_tree != NULL) {
+		if (str_fmt(tree, sizeof tree, e, "GIT_WORK_TREE=%s", g->work_tree))
+			return -1;
+		env[n++] = tree;
+	}
 	if (g->index != NULL) {
 		if (str_fmt(index, sizeof index, e, "GIT_INDEX_FILE=%s", g->index))
 			return -1;

@@ -25,6 +25,7 @@ struct git {
 	void *arg;
 	uint32_t timeout_ms;      /* of each command; 0: none */
 	const char *index;        /* optional: another index file than the repository's */
+	const char *work_tree;    /* optional: the folder, whatever the repository says */
 	char exe[4096];
 };
 

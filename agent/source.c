@@ -10,6 +10,7 @@
 #include "agent/source_cache.h"
 #include "agent/git.h"
 #include "agent/lock.h"
+#include "agent/source_bytes.h"
 #include "agent/treeid.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -156,6 +157,31 @@ out:
 	return rc;
 }
 
+/* The files themselves have the last word: what git calls clean must also hash to the tree
+ * that the commit names. */
+static int
+bytes_compare(const struct source_ask *ask, struct git *g, struct source_info *s,
+	struct digest *d, struct err *e)
+{
+	static const char *const args[] = {"ls-tree", "-r", "-z", "--full-tree", "HEAD", NULL};
+	char hex[65];
+	struct buf b;
+	int rc = -1;
+
+	buf_init(&b, GIT_MAX_OUTPUT);
+	if (git_run(g, s->path, args, &b, NULL, e) ||
+	    source_bytes(s->path, b.data ? b.data : "", b.len, ask->tick, ask->arg, hex, e))
+		goto out;
+	if (strcmp(hex, s->tree) != 0) {
+		s->dirty = true;
+		digest_add(d, hex, strlen(hex) + 1);
+	}
+	rc = 0;
+out:
+	buf_fini(&b);
+	return rc;
+}
+
 static int
 dirty_find(const struct source_ask *ask, struct git *g, struct source_info *s,
 	struct err *e)
@@ -171,8 +197,9 @@ dirty_find(const struct source_ask *ask, struct git *g, struct source_info *s,
 		return err_set(e, ERR_NOMEM, "no memory for a digest");
 	unlink(index);
 	g->index = index;
-	rc = differences_find(ask, g, s, d, e);
-	g->index = NULL;
+	g->work_tree = s->path;
+	rc = differences_find(ask, g, s, d, e) || bytes_compare(ask, g, s, d, e) ? -1 : 0;
+	g->index = g->work_tree = NULL;
 	unlink(index);
 	if (rc == 0 && s->dirty) {
 		digest_end(d, s->dirty_digest);
