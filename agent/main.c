@@ -11,7 +11,7 @@ int
 main(int argc, char **argv)
 {
 	const struct command commands[] = {
-		{.name = "serve", .arguments = "", .summary = "run as the daemon of this host",
+		{.name = "serve", .summary = "run as the daemon of this host",
 			.help = serve_help, .opts = serve_opts, .opt_count = SERVE_OPT_COUNT,
 			.size = sizeof(struct serve_values), .run = serve_run},
 		run_command,
@@ -22,9 +22,10 @@ main(int argc, char **argv)
 		.name = "verify-agent",
 		.summary = "the attester of a GPU host: builds, runs and signs what it saw",
 		.version = VERSION,
-		.help = "verify-agent serve                  the daemon that verify-controller talks to\n"
-			"verify-agent run cpu --report r.json    one run without a daemon\n"
-			"verify-agent cpu-verify                 the kernel fixtures alone",
+		.help = "examples:\n"
+			"  verify-agent serve                       the daemon that verify-controller talks to\n"
+			"  verify-agent run cpu --report r.json     one run without a daemon\n"
+			"  verify-agent cpu-verify                  the kernel fixtures alone (cpu-verify --help)",
 		.commands = commands,
 		.count = str_count(commands),
 	};

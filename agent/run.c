@@ -120,6 +120,17 @@ suite_add(cJSON *o, const char *suite, struct err *e)
 	return ok ? 0 : err_set(e, ERR_NOMEM, "no memory for a job");
 }
 
+static bool
+override_known(const char *key)
+{
+	int i;
+
+	for (i = 0; i < OVERRIDE_COUNT; i++)
+		if (str_eq(key, overrides[i].key))
+			return true;
+	return false;
+}
+
 /* The old variables, then what was --set over them. */
 static int
 overrides_add(cJSON *o, const struct run_values *v, struct err *e)
@@ -138,10 +149,16 @@ overrides_add(cJSON *o, const struct run_values *v, struct err *e)
 	for (i = 0; i < v->set.count; i++) {
 		if ((eq = strchr(v->set.item[i], '=')) == NULL || eq - v->set.item[i] > 60) {
 			cJSON_Delete(list);
-			return err_set(e, ERR_USAGE, "--set %.40s: KEY=VALUE is wanted", v->set.item[i]);
+			err_set(e, ERR_USAGE, "--set %.40s: KEY=VALUE is wanted", v->set.item[i]);
+			return err_hint(e, "--set tokens=8");
 		}
 		memcpy(key, v->set.item[i], (size_t)(eq - v->set.item[i]));
 		key[eq - v->set.item[i]] = '\0';
+		if (!override_known(key)) {
+			cJSON_Delete(list);
+			err_set(e, ERR_USAGE, "--set: no such override: \"%.60s\"", key);
+			return err_hint(e, "cacheTypes, tokens, ngl, prompt, extraArgs, cmakeFlags, driver");
+		}
 		cJSON_DeleteItemFromObjectCaseSensitive(list, key);
 		if (!json_add_str(list, key, eq + 1))
 			goto nomem;
@@ -182,6 +199,18 @@ job_make(const struct run_values *v, const char *lane, struct job **out, struct 
 		return -1;
 	}
 	return job_new(o, out, e);
+}
+
+/* Nothing can be done about a gate that was not asked for, or that waits for another. */
+static bool
+gate_needs_help(const cJSON *o)
+{
+	const char *hint = json_str(o, "hint"), *outcome = json_str(o, "outcome");
+
+	return str_eq(json_str(o, "type"), "gate") && str_eq(json_str(o, "state"), "end") &&
+		hint != NULL && hint[0] != '\0' && !str_eq(outcome, "pass") &&
+		!str_eq(outcome, "skipped") &&
+		!str_eq(json_str(o, "reasonCode"), reason_name(REASON_DEPENDS));
 }
 
 struct screen {
@@ -225,6 +254,8 @@ screen_event(void *arg, const cJSON *o)
 	else if (str_eq(type, "note"))
 		fprintf(stderr, "note       %s: %s\n", json_str(o, "gate") ? json_str(o, "gate") : "",
 			json_str(o, "text"));
+	if (gate_needs_help(o))
+		fprintf(stderr, "%-10s hint: %s\n", "", json_str(o, "hint"));
 }
 
 static void
