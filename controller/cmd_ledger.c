@@ -33,7 +33,7 @@ do_stats(struct ledger *l, struct err *e)
 		"size        %s\n", ledger_path(l), s.schema, (long long)s.runs,
 		(long long)s.entries, size);
 	progress_amount((double)s.wal_bytes, "bytes", size, sizeof size);
-	printf("log         %s, %d frames, %d copied\nevidence    %s\n", size, s.wal_frames,
+	printf("wal         %s, %d frames, %d copied back\nevidence    %s\n", size, s.wal_frames,
 		s.wal_checkpointed, ledger_blobs(l));
 	return 0;
 }

@@ -391,6 +391,7 @@ static void
 print_why(struct ledger *l, const struct ledger_run *r)
 {
 	char id[LEDGER_RUN_ID + 1], when[32], verdict[600];
+	const char *hinted = NULL;
 	const struct ledger_gate *g;
 
 	result_short(l, r->run_id, id);
@@ -407,8 +408,11 @@ print_why(struct ledger *l, const struct ledger_run *r)
 		snprintf(head, sizeof head, "%s: %s %s", g->name, g->outcome, g->reason);
 		say("    ", "", head);
 		say("      ", "", g->detail);
-		if (!str_eq(g->reason, reason_name(REASON_DEPENDS)))
+		if (str_eq(g->reason, reason_name(REASON_DEPENDS)))
+			continue;
+		if (!str_eq(g->hint, hinted))
 			say("      ", "hint: ", g->hint);
+		hinted = g->hint;
 	}
 }
 

@@ -134,7 +134,8 @@ static const struct command commands[] = {
 	 OPTS(hosts), sizeof(struct hosts_values), 0, 0, cmd_hosts},
 	{"pin", "HOST", "show or replace the key that is pinned for a host",
 	 "The key of a host's agent is pinned at first contact; another one is refused from\n"
-	 "then on. Compare the fingerprint with what the agent prints at its start.\n\n"
+	 "then on. Compare the fingerprint with the one that the host itself tells, there:\n\n"
+	 "  curl --unix-socket ~/.local/state/verify-agent/agent.sock http://agent/v1/health\n\n"
 	 "examples:\n"
 	 "  verify-controller pin gh200-lab-3\n"
 	 "  verify-controller pin gh200-lab-3 --replace",

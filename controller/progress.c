@@ -15,6 +15,7 @@
 
 #define NAME_CELLS 22
 #define BAR_CELLS 20
+#define WIDE_CELLS 90 /* a narrower terminal gets half a bar, so that the ETA is seen */
 #define QUEUE "queue" /* the row of a job that waits for others */
 #define LINE_MAX_BYTES 4096
 #define FRAME_MAX_BYTES (1u << 20)
@@ -262,13 +263,14 @@ static void
 draw_running(struct line *l, const struct row *r)
 {
 	char bar[BAR_CELLS * 4 + 8], text[160];
+	int cells = l->width < WIDE_CELLS ? BAR_CELLS / 2 : BAR_CELLS;
 
 	if (r->done == 0 && r->total == 0) {
 		put(l, "2", r->text);
 		return;
 	}
 	if (r->total > 0 && l->width >= NAME_CELLS + BAR_CELLS + 30) {
-		progress_bar(r->done, r->total, BAR_CELLS, l->utf8, bar, sizeof bar);
+		progress_bar(r->done, r->total, cells, l->utf8, bar, sizeof bar);
 		put(l, "36", bar);
 		put(l, "", "  ");
 	}
@@ -594,8 +596,10 @@ on_progress(struct progress *p, const cJSON *o, const char *name)
 		return;
 	p->plain_mono = now(p);
 	p->plain_any = true;
-	counts(r, text, sizeof text);
-	plain(p, p->last_t, "%s: %s%s%s", r->name, text, r->text[0] ? "  " : "", r->text);
+	text[0] = '\0';
+	if (r->done > 0 || r->total > 0 || r->text[0] == '\0')
+		counts(r, text, sizeof text);
+	plain(p, p->last_t, "%s: %s%s%s", r->name, text, text[0] && r->text[0] ? "  " : "", r->text);
 }
 
 static void

@@ -96,8 +96,10 @@ coloured(FILE *out, bool colour, const char *sgr, const char *text)
 		fputs(text, out);
 }
 
+/* *hinted is the hint that was printed last: one that follows itself is not repeated. */
 static void
-print_gate(FILE *out, const struct ledger_gate *g, const struct progress_look *look)
+print_gate(FILE *out, const struct ledger_gate *g, const struct progress_look *look,
+	const char **hinted)
 {
 	const char *sgr = progress_colour(g->outcome);
 	char took[32] = "", text[160];
@@ -124,8 +126,9 @@ print_gate(FILE *out, const struct ledger_gate *g, const struct progress_look *l
 	putc('\n', out);
 	if (has(g->detail))
 		line(out, "      ", g->detail);
-	if (has(g->hint))
+	if (has(g->hint) && !str_eq(g->hint, *hinted))
 		line(out, "      hint: ", g->hint);
+	*hinted = g->hint;
 }
 
 static void
@@ -204,6 +207,7 @@ int
 result_print(FILE *out, struct ledger *l, const struct ledger_run *r,
 	const struct progress_look *look, bool after_list, struct err *e)
 {
+	const char *hinted = NULL;
 	char text[1024];
 	size_t i;
 
@@ -216,7 +220,7 @@ result_print(FILE *out, struct ledger *l, const struct ledger_run *r,
 	putc('\n', out);
 	for (i = 0; i < r->gate_count; i++)
 		if (!after_list || !str_eq(r->gates[i].outcome, "pass"))
-			print_gate(out, &r->gates[i], look);
+			print_gate(out, &r->gates[i], look, &hinted);
 	print_smokes(out, r);
 	putc('\n', out);
 	print_facts(out, l, r);
