@@ -216,7 +216,29 @@ gate_needs_help(const cJSON *o)
 struct screen {
 	bool json, terminal, line_open;
 	int64_t shown_ms;
+	char hinted[300]; /* the hint that was printed last: not twice in a row */
 };
+
+static void
+screen_progress(const struct screen *s, const cJSON *o)
+{
+	int64_t done = json_int(o, "done", 0), total = json_int(o, "total", 0);
+	char count[48] = "";
+
+	if (done > 0 || total > 0)
+		snprintf(count, sizeof count, " %lld/%lld", (long long)done, (long long)total);
+	fprintf(stderr, s->terminal ? "\r\033[K  %s%s %s" : "  %s%s %s\n", json_str(o, "gate"), count,
+		json_str(o, "text") ? json_str(o, "text") : "");
+}
+
+static void
+screen_hint(struct screen *s, const char *hint)
+{
+	if (str_eq(hint, s->hinted))
+		return;
+	fprintf(stderr, "%-10s hint: %s\n", "", hint);
+	snprintf(s->hinted, sizeof s->hinted, "%s", hint);
+}
 
 static void
 screen_event(void *arg, const cJSON *o)
@@ -224,7 +246,7 @@ screen_event(void *arg, const cJSON *o)
 	struct screen *s = arg;
 	const char *type = json_str(o, "type"), *outcome = json_str(o, "outcome");
 	char *text;
-	int64_t now = plat_mono_ms(), total = json_int(o, "total", 0);
+	int64_t now = plat_mono_ms();
 
 	if (s->json) {
 		if ((text = json_text(o, false)) != NULL) {
@@ -238,9 +260,7 @@ screen_event(void *arg, const cJSON *o)
 		if (now - s->shown_ms < (s->terminal ? 200 : 10000))
 			return;
 		s->shown_ms = now;
-		fprintf(stderr, s->terminal ? "\r\033[K  %s %lld/%lld %s" : "  %s %lld/%lld %s\n",
-			json_str(o, "gate"), (long long)json_int(o, "done", 0), (long long)total,
-			json_str(o, "text") ? json_str(o, "text") : "");
+		screen_progress(s, o);
 		s->line_open = s->terminal;
 		return;
 	}
@@ -255,7 +275,7 @@ screen_event(void *arg, const cJSON *o)
 		fprintf(stderr, "note       %s: %s\n", json_str(o, "gate") ? json_str(o, "gate") : "",
 			json_str(o, "text"));
 	if (gate_needs_help(o))
-		fprintf(stderr, "%-10s hint: %s\n", "", json_str(o, "hint"));
+		screen_hint(s, json_str(o, "hint"));
 }
 
 static void
