@@ -156,7 +156,7 @@ overrides_add(cJSON *o, const struct run_values *v, struct err *e)
 		key[eq - v->set.item[i]] = '\0';
 		if (!override_known(key)) {
 			cJSON_Delete(list);
-			err_set(e, ERR_USAGE, "--set: no such override: \"%.60s\"", key);
+			err_set(e, ERR_USAGE, "--set: unknown field \"overrides.%.60s\"", key);
 			return err_hint(e, "cacheTypes, tokens, ngl, prompt, extraArgs, cmakeFlags, driver");
 		}
 		cJSON_DeleteItemFromObjectCaseSensitive(list, key);
