@@ -52,11 +52,16 @@ $(B)/%.o: %.c Makefile
 	$(Q)$(CC_ALL) -c -o $@ $<
 $(B)/%.o: %.S Makefile
 	@mkdir -p $(@D); $(if $(V),,echo "  AS  $<")
-	$(Q)$(CC) -I. -c -o $@ $<
+	$(Q)$(CC) -I. -I$(B) -c -o $@ $<
 $(B)/%.o: $(B)/%.c
 	$(Q)$(CC_ALL) -c -o $@ $<
 $(B)/common/suites.o: $(wildcard fixtures/suites/*.json)
 $(B)/kernels/embed_fixtures.o: $(wildcard fixtures/kernels/*.json)
+$(B)/agent/linger.o: $(B)/preload/linger.so
+# It lives in another program: plain, whatever the mode.
+$(B)/preload/%.so: agent/preload/%.c Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -fPIC -shared -s $(WARN) -o $@ $<
 
 $(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
 	@mkdir -p $(@D)
