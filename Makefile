@@ -134,7 +134,7 @@ agent-portable: ## build/portable/verify-agent for a bare host: needs libc and l
 	$(Q)deploy/portable gate $(PORTABLE)
 agent-portable-check: agent-portable ## the same, then runs it in a bare chroot
 	$(Q)tests/run build/portable $(CURDIR)/tests/cases/80-portable.sh
-install: programs ## honours DESTDIR= and PREFIX=
+install: all ## honours DESTDIR= and PREFIX=
 	install -D -m 755 $(B)/verify-agent $(DESTDIR)$(PREFIX)/sbin/verify-agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller $(B)/cpu-verify $(B)/make-model
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 agent/*.8

@@ -211,7 +211,7 @@ parts_open(struct serve *s, const struct serve_values *v, const char *const *pro
 	    host_new(probe, &s->host, e) || queue_new(&spec, &s->queue, e) ||
 	    http_start(s, &s->http, e) || listen_file(s, true, e))
 		return -1;
-	fprintf(stderr, "listening on %s\n", s->listener.url);
+	fprintf(stderr, "listening on %s, key %s\n", s->listener.url, s->key.fingerprint);
 	return 0;
 }
 

@@ -475,7 +475,7 @@ gate_run(struct work *w, struct gate *g)
 	int64_t mono = plat_mono_ms();
 
 	if (!asked(w, g)) {
-		judgement_set(&g->j, REASON_NOT_ASKED, "--only %s", only_name(w->job->only));
+		judgement_set(&g->j, REASON_NOT_ASKED, "not asked for by --only %s", only_name(w->job->only));
 	} else if (w->skip_smoke && g->id == GATE_GRAPH_SMOKE) {
 		judgement_set(&g->j, REASON_SKIP_SWITCH, "%s=1", w->lane->skip_switch);
 	} else if (cancelled && g->id != GATE_REPORT) {

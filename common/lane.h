@@ -61,7 +61,7 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(ARTIFACT_MISSING, "artifact_missing", FAIL, "the build said it was done but a program is not there") \
 	X(ARTIFACT_WRONG_MACHINE, "artifact_wrong_machine", FAIL, "the build made code for another machine") \
 	X(STALE_BINARY, "stale_binary", BLOCKED, "build again without *_BUILD_FORK=0 or ELIZA_MTP_BIN_DIR") \
-	X(PREBUILT_REFUSED, "prebuilt_refused", BLOCKED, "set both ELIZA_MTP_SKIP_BUILD=1 and ELIZA_MTP_ALLOW_PREBUILT_VULKAN_SMOKE=1, beside a CAPABILITIES.json") \
+	X(PREBUILT_REFUSED, "prebuilt_refused", BLOCKED, "in the agent's environment set ELIZA_MTP_SKIP_BUILD=1 and ELIZA_MTP_ALLOW_PREBUILT_VULKAN_SMOKE=1, beside a CAPABILITIES.json") \
 	X(PREBUILT, "prebuilt_engine", SKIPPED, "build from source for a result that can be recorded") \
 	X(REQUIRED_KERNELS, "required_kernels_missing", BLOCKED, "the suite requires kernels that this engine does not have") \
 	/* fixtures */                                                                   \
