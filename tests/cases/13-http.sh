@@ -90,8 +90,7 @@ fi
 
 # One daemon per state folder; only loopback or a socket; a socket that people of the
 # group may use.
-agent serve --state "$state" --listen 127.0.0.1:0 >"$T/out" 2>"$T/err"
-[ $? -ne 0 ] || fail "a second daemon in one folder starts"
+agent serve --state "$state" --listen 127.0.0.1:0 >"$T/out" 2>"$T/err" && fail "a second daemon in one folder starts"
 [ -s "$T/err" ] || fail "and says nothing"
 for address in 0.0.0.0:0 192.0.2.1:8420 '[::]:0' '*:1'; do
 	agent serve --state "$T/other" --listen "$address" >"$T/out" 2>"$T/err"

@@ -34,6 +34,7 @@ overridden tokens 3
 # shellcheck disable=SC2016
 overridden prompt 'a "b" $(touch made) ; é 100%s'
 [ ! -e made ] || fail "a shell read the prompt"
+# shellcheck disable=SC2016
 has "$T/logs/$(field "$T/r.json" target)-q8_0-q8_0.3.log" '"a \"b\" $(touch made) ; é 100%s"'
 # A variable that is set to nothing sets nothing.
 # shellcheck disable=SC2086
