@@ -26,12 +26,6 @@ static const struct part {
 	{"-DLLAMA_BUILD_TESTS", {"test-backend-ops", "test-quantize-fns"}},
 };
 
-/* Variables that change what comes out and that cmake or a compiler reads by itself. */
-static const char *const key_variables[] = {
-	"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "CMAKE_PREFIX_PATH",
-	"CMAKE_TOOLCHAIN_FILE", "CUDAARCHS", "CUDAHOSTCXX", "GCC_EXEC_PREFIX", "COMPILER_PATH",
-};
-
 int
 build_why(const struct err *e, enum reason other, enum reason *why)
 {
@@ -381,8 +375,6 @@ static int
 key_text(const struct build_ask *ask, const struct build_words *w,
 	const struct build_info *b, struct buf *t, struct err *e)
 {
-	const char *value;
-	size_t k;
 	int i;
 
 	if (buf_addf(t, e, "verify-build 1\ntree %s\ndirty %s\ntarget %s\n",
@@ -395,10 +387,6 @@ key_text(const struct build_ask *ask, const struct build_words *w,
 			return -1;
 	for (i = 0; i < ask->program_count; i++)
 		if (buf_addf(t, e, "program %s\n", ask->programs[i]))
-			return -1;
-	for (k = 0; k < str_count(key_variables); k++)
-		if ((value = getenv(key_variables[k])) != NULL &&
-		    buf_addf(t, e, "env %s=%s\n", key_variables[k], value))
 			return -1;
 	return cpu_add(t, e);
 }

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include "agent/build_impl.h"
+#include "agent/engine_env.h"
 #include "agent/ninja.h"
 #include "common/plat.h"
 #include "common/proc.h"
 
 #define MAX_ARGV (BUILD_MAX_FLAGS + BUILD_MAX_ARTIFACTS + 24)
 #define MARKER "verify-started"
+#define MAKE_ENV 64
 
 /* What a cmake or ninja run needs while it runs. */
 struct make {
@@ -19,7 +21,7 @@ struct make {
 	struct transcript *log;
 	struct build_info *b;
 	struct ninja seen;
-	char ccache_dir[BUILD_PATH + 16], ccache_base[BUILD_PATH + 24];
+	char ccache_dir[BUILD_PATH + 16], ccache_base[BUILD_PATH + 24], ccache_off[64];
 	char unity[BUILD_PATH + 64]; /* a flag */
 };
 
@@ -57,34 +59,48 @@ make_tick(void *arg)
 }
 
 /*
- * Variables that would change flags or the generator behind the key's back are unset.
+ * Variables that would change what comes out behind the key's back are unset: flags,
+ * folders that compilers search by themselves, cmake's own, other code in our tools.
  * git may look at a source that belongs to another user (the engine's build asks it for
- * the commit).  ccache: a daemon may have no home; paths of this folder are made relative,
- * so that another build of the same source finds its objects.
+ * the commit).  ccache: no other compiler and no wrapper, whatever its configuration
+ * says; a daemon may have no home; paths of this folder are made relative, so that another
+ * build of the same source finds its objects.
  */
 static void
-make_env(struct make *m, const char **env)
+make_env(struct make *m, const char *env[MAKE_ENV])
 {
 	static const char *const always[] = {
 		("NINJA_STATUS=" NINJA_STATUS), "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
-		"CUDAFLAGS", "HIPFLAGS", "CC", "CXX", "CMAKE_GENERATOR", "CMAKE_BUILD_TYPE",
-		"CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "MAKEFLAGS",
-		"CMAKE_EXPORT_COMPILE_COMMANDS", "CLICOLOR_FORCE", "DESTDIR", "VERBOSE",
-		"CCACHE_NOHASHDIR=1", "GIT_CONFIG_COUNT=1",
+		"CUDAFLAGS", "HIPFLAGS", "CC", "CXX", "CUDACXX", "HIPCXX", "CUDAARCHS",
+		"CUDAHOSTCXX", "CMAKE_*", "MAKEFLAGS", "CLICOLOR_FORCE", "DESTDIR", "VERBOSE",
+		"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
+		"GCC_EXEC_PREFIX", "COMPILER_PATH", "GCC_COMPARE_DEBUG", "DEPENDENCIES_OUTPUT",
+		"CCC_*", "CLANG_*", "LDEMULATION", "LD_RUN_PATH", "GNUTARGET", "NVCC_*",
+		"LD_PRELOAD", "LD_AUDIT", "CCACHE_*", "CCACHE_NOHASHDIR=1", "CCACHE_COMPILER=",
+		"CCACHE_PREFIX=", "CCACHE_PREFIX_CPP=", "CCACHE_SLOPPINESS=",
+		"CCACHE_COMPILERCHECK=content", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT=1",
 		"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_DIR",
 		"GIT_WORK_TREE", "GIT_OPTIONAL_LOCKS=0",
 	};
+	const char *dir = getenv("CCACHE_DIR"), *off = getenv("CCACHE_DISABLE");
 	size_t i, n = 0;
 
+	_Static_assert(str_count(always) + 4 <= MAKE_ENV, "the list of variables fits");
 	for (i = 0; i < str_count(always); i++)
 		env[n++] = always[i];
 	snprintf(m->ccache_base, sizeof m->ccache_base, "CCACHE_BASEDIR=%s", m->b->folder);
 	env[n++] = m->ccache_base;
-	if (getenv("CCACHE_DIR") == NULL && getenv("HOME") == NULL &&
-	    getenv("XDG_CACHE_HOME") == NULL) {
-		snprintf(m->ccache_dir, sizeof m->ccache_dir, "CCACHE_DIR=%s/ccache",
-			m->ask->cache_dir);
+	if (dir != NULL || (getenv("HOME") == NULL && getenv("XDG_CACHE_HOME") == NULL)) {
+		if (dir == NULL)
+			snprintf(m->ccache_dir, sizeof m->ccache_dir, "CCACHE_DIR=%s/ccache",
+				m->ask->cache_dir);
+		else
+			snprintf(m->ccache_dir, sizeof m->ccache_dir, "CCACHE_DIR=%s", dir);
 		env[n++] = m->ccache_dir;
+	}
+	if (off != NULL) {
+		snprintf(m->ccache_off, sizeof m->ccache_off, "CCACHE_DISABLE=%s", off);
+		env[n++] = m->ccache_off;
 	}
 	env[n] = NULL;
 }
@@ -126,14 +142,14 @@ static int
 make_run(struct make *m, const char *what, const char *const *argv, uint32_t limit_ms,
 	enum reason failed, enum reason *why, struct err *e)
 {
-	const char *env[48];
+	const char *env[MAKE_ENV];
 	struct proc_spec spec = {.argv = argv, .cwd = m->b->folder, .env = env,
 		.timeout_ms = limit_ms, .chunk = make_chunk, .tick = make_tick, .arg = m};
 	struct proc_result r;
 
 	make_env(m, env);
 	ninja_init(&m->seen, make_step, m);
-	if (transcript_run(m->log, &spec, NULL, &r, e))
+	if (env_removed_note(m->log, env, e) || transcript_run(m->log, &spec, NULL, &r, e))
 		return build_why(e, REASON_TOOL_BROKEN, why);
 	ninja_end(&m->seen);
 	return make_judge(m, what, failed, limit_ms, &r, why, e);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/engine_env.h"
 #include "agent/gate.h"
 #include "common/json.h"
 #include "common/plat.h"
@@ -61,11 +62,12 @@ gate_fixtures(struct work *w, struct gate *g)
 	} else {
 		const char *argv[] = {self, "cpu-verify", "--json", "--tolerance", tolerance,
 			"--only", names.data, NULL};
-		struct proc_spec spec = {.argv = argv, .tick = work_tick,
+		const char *env[] = {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", NULL};
+		struct proc_spec spec = {.argv = argv, .env = env, .tick = work_tick,
 			.timeout_ms = w->ask->fixture_timeout_ms ? w->ask->fixture_timeout_ms
 								 : FIXTURE_TIMEOUT_MS};
 
-		if (transcript_run(t, &spec, NULL, &r, &e))
+		if (env_removed_note(t, env, &e) || transcript_run(t, &spec, NULL, &r, &e))
 			gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
 		else if (r.timed_out || r.cancelled)
 			gate_say(t, r.timed_out ? REASON_TIMEOUT : REASON_CANCELLED, NULL,

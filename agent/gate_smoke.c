@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/engine_env.h"
 #include "agent/gate.h"
 #include "common/json.h"
 #include "common/plat.h"
@@ -43,13 +44,17 @@ smoke_help(struct work *w, struct err *e)
 {
 	char path[GATE_PATH], how[64];
 	const char *argv[] = {path, "--help", NULL};
+	struct engine_env env;
+	struct proc_spec spec = {.argv = argv, .cwd = w->engine_dir, .env = env.v,
+		.timeout_ms = 60000, .tick = work_tick};
 	struct proc_result r;
 	char *out = NULL, *errs = NULL;
 
 	if (w->help != NULL)
 		return 0;
+	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
 	if (str_fmt(path, sizeof path, e, "%s/%s", w->engine_dir, smoke_driver(w)) ||
-	    proc_capture(argv, w->engine_dir, 60000, HELP_MAX, &out, &errs, &r, e))
+	    proc_capture_spec(&spec, HELP_MAX, &out, &errs, &r, e))
 		return -1;
 	if (r.exit != 0) {
 		proc_describe(&r, how, sizeof how);
@@ -337,9 +342,9 @@ static void
 smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 {
 	struct work *w = s->w;
-	char path[GATE_PATH], library[GATE_PATH + 32];
-	const char *env[] = {"GGML_SCHED_DEBUG=2", library, NULL};
-	struct proc_spec spec = {.argv = s->argv, .cwd = w->engine_dir, .env = env,
+	char path[GATE_PATH];
+	struct engine_env env;
+	struct proc_spec spec = {.argv = s->argv, .cwd = w->engine_dir, .env = env.v,
 		.timeout_ms = w->ask->smoke_timeout_ms ? w->ask->smoke_timeout_ms : SMOKE_TIMEOUT_MS,
 		.tick = work_tick};
 	struct transcript *t = gate_open(w, s->g, stem);
@@ -348,8 +353,8 @@ smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 
 	if (t == NULL)
 		return;
-	snprintf(library, sizeof library, "LD_LIBRARY_PATH=%s", w->engine_dir);
-	if (work_name(w, stem, "out", out_name, size, &e) ||
+	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
+	if (engine_env_note(t, &env, &e) || work_name(w, stem, "out", out_name, size, &e) ||
 	    work_path(w, out_name, path, sizeof path, &e) ||
 	    transcript_run(t, &spec, path, &r, &e))
 		gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);

@@ -18,7 +18,8 @@
 struct proc_spec {
 	const char *const *argv; /* argv[0] is an absolute path; NULL-terminated */
 	const char *cwd;         /* optional */
-	const char *const *env;  /* optional: "NAME=value" set over ours, "NAME" unset */
+	const char *const *env;  /* optional: "NAME=value" set over ours, "NAME" unset,
+	                          * "PREFIX*" all that begin so unset */
 	uint32_t timeout_ms;     /* 0: none */
 	/* Gets every chunk as it comes; stream 1 is stdout, 2 stderr.  Non-zero stops the
 	 * child with ERR_IO (the callee keeps its own error). */
@@ -36,6 +37,10 @@ struct proc_result {
 	int64_t max_rss_kib;
 };
 
+/* Calls each() with every "NAME=value" of our own environment that the list takes away
+ * from a child or sets to another value. */
+void proc_env_changes(const char *const *env, void (*each)(void *arg, const char *entry),
+	void *arg);
 /* Runs to the end.  -1 only when the child could not be started (ERR_NOTFOUND,
  * ERR_IO); what the child did is in *r. */
 CHECKED int proc_run(const struct proc_spec *s, struct proc_result *r, struct err *e);
@@ -43,6 +48,9 @@ CHECKED int proc_run(const struct proc_spec *s, struct proc_result *r, struct er
  * dropped), trailing NUL.  Gives *out and *errs (either may be NULL), freed with free(). */
 CHECKED int proc_capture(const char *const *argv, const char *cwd, uint32_t timeout_ms,
 	size_t max, char **out, char **errs, struct proc_result *r, struct err *e);
+/* The same for a whole spec, whose chunk and arg are ours. */
+CHECKED int proc_capture_spec(const struct proc_spec *s, size_t max, char **out, char **errs,
+	struct proc_result *r, struct err *e);
 /* "exit 3", "signal 11 (SIGSEGV)", "timed out after 30 s". */
 void proc_describe(const struct proc_result *r, char *out, size_t size);
 

@@ -50,10 +50,32 @@ env_is(const char *entry, const char *name, size_t n)
 static bool
 env_has(const char *const *over, const char *entry)
 {
-	for (; over != NULL && *over != NULL; over++)
-		if (env_is(entry, *over, strcspn(*over, "=")))
+	size_t n;
+
+	for (; over != NULL && *over != NULL; over++) {
+		n = strcspn(*over, "=");
+		if (env_is(entry, *over, n))
 			return true;
+		if (n > 1 && (*over)[n] == '\0' && (*over)[n - 1] == '*' &&
+		    strncmp(entry, *over, n - 1) == 0)
+			return true;
+	}
 	return false;
+}
+
+void
+proc_env_changes(const char *const *env, void (*each)(void *arg, const char *entry),
+	void *arg)
+{
+	const char *const *v;
+	char **entry;
+
+	for (entry = environ; *entry != NULL; entry++) {
+		for (v = env; v != NULL && *v != NULL && strcmp(*v, *entry) != 0; v++)
+			;
+		if ((v == NULL || *v == NULL) && env_has(env, *entry))
+			each(arg, *entry);
+	}
 }
 
 /* Our environment with the overrides; entries are borrowed, the array is owned.  No name
@@ -350,16 +372,26 @@ int
 proc_capture(const char *const *argv, const char *cwd, uint32_t timeout_ms, size_t max,
 	char **out, char **errs, struct proc_result *r, struct err *e)
 {
+	const struct proc_spec spec = {.argv = argv, .cwd = cwd, .timeout_ms = timeout_ms};
+
+	return proc_capture_spec(&spec, max, out, errs, r, e);
+}
+
+int
+proc_capture_spec(const struct proc_spec *s, size_t max, char **out, char **errs,
+	struct proc_result *r, struct err *e)
+{
 	struct capture c;
-	struct proc_spec spec = {.argv = argv, .cwd = cwd, .timeout_ms = timeout_ms,
-		.chunk = capture_chunk, .arg = &c};
+	struct proc_spec spec = *s;
 	int rc;
 
+	spec.chunk = capture_chunk;
+	spec.arg = &c;
 	buf_init(&c.buf[0], max);
 	buf_init(&c.buf[1], max);
 	rc = proc_run(&spec, r, e);
 	if (rc == 0 && r->aborted)
-		rc = err_set(e, ERR_NOMEM, "no memory for the output of %s", argv[0]);
+		rc = err_set(e, ERR_NOMEM, "no memory for the output of %s", s->argv[0]);
 	if (rc == 0 && (buf_add(&c.buf[0], "", 0, e) || buf_add(&c.buf[1], "", 0, e)))
 		rc = -1;
 	if (rc == 0 && out != NULL)

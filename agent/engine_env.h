@@ -1,0 +1,28 @@
+/*
+ * engine_env - the environment that the engine under test runs in.
+ *
+ * An engine reads some two hundred variables that change what it does as much as its
+ * arguments do, and the dynamic linker reads more.  Those are taken away, so that a run is
+ * what its argv says; what was taken away stands in the log by name.  Variables that choose
+ * among devices or bound threads stay, and stand in the log with their value.
+ */
+#ifndef AGENT_ENGINE_ENV_H
+#define AGENT_ENGINE_ENV_H
+
+#include "common/transcript.h"
+
+struct engine_env {
+	const char *v[16]; /* for proc_spec.env */
+	char library[4096 + 32];
+};
+
+/* library_dir: where the libraries of an engine that was built elsewhere lie, or NULL. */
+void engine_env_make(struct engine_env *out, const char *library_dir);
+/* Facts env_removed (names) and env_kept (NAME=value) of our own environment. */
+CHECKED int engine_env_note(struct transcript *t, const struct engine_env *env,
+	struct err *e);
+
+/* Facts env_removed alone, of any list for proc_spec.env. */
+CHECKED int env_removed_note(struct transcript *t, const char *const *env, struct err *e);
+
+#endif
