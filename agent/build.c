@@ -84,9 +84,9 @@ reuse_try(struct work *w, enum reason *why, struct err *e)
 	snprintf(stamp, sizeof stamp, "%s/" BUILD_STAMP, w->b->folder);
 	if (!plat_exists(stamp))
 		return 0;
+	memcpy(w->old.bin_dir, w->b->bin_dir, sizeof w->old.bin_dir);
 	if (build_stamp_read(w->b->folder, w->b->bin_dir, &w->old, &no) == 0 &&
-	    strcmp(w->old.key, w->b->key) == 0 &&
-	    build_artifacts_check(&w->old, &no) == 0) {
+	    strcmp(w->old.key, w->b->key) == 0 && build_again(&w->old, &no) == 0) {
 		for (i = 0; i < w->ask->program_count; i++)
 			if (build_find(&w->old, w->ask->programs[i]) == NULL)
 				break;

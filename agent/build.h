@@ -101,6 +101,9 @@ CHECKED int build_flags_check(const char *extra, struct err *e);
 /* On failure *why is the gate's reason, and e->msg begins with the first error line. */
 CHECKED int build_engine(const struct build_ask *ask, struct transcript *log,
 	struct build_info *out, enum reason *why, struct err *e);
+/* Looks again whether the folder still holds the programs and libraries that were proved,
+ * and no library besides.  ERR_INTEGRITY names the file that is another. */
+CHECKED int build_again(const struct build_info *b, struct err *e);
 void build_release(struct build_info *b); /* also of a zeroed struct */
 /* The artifact of that file name, or NULL. */
 const struct build_artifact *build_find(const struct build_info *b, const char *name);

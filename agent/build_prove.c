@@ -183,6 +183,22 @@ build_artifacts_check(const struct build_info *b, struct err *e)
 	return 0;
 }
 
+/* A library beside the program may be loaded into it without being asked for. */
+int
+build_again(const struct build_info *b, struct err *e)
+{
+	char *names[BUILD_MAX_ARTIFACTS];
+	int i, n = 0, rc = libraries_list(b->bin_dir, names, &n, e);
+
+	for (i = 0; i < n; i++) {
+		if (rc == 0 && build_find(b, names[i]) == NULL)
+			rc = err_set(e, ERR_INTEGRITY, "%s was not there when it was proved",
+				names[i]);
+		free(names[i]);
+	}
+	return rc ? -1 : build_artifacts_check(b, e);
+}
+
 const struct build_artifact *
 build_find(const struct build_info *b, const char *name)
 {

@@ -61,7 +61,7 @@ struct work {
 	char model_path[GATE_PATH], model_sha256[DIGEST_HEX];
 	uint64_t model_bytes;
 	bool model_known, model_cached;
-	int64_t model_stamp;        /* of size, inode and mtime, when it was hashed */
+	int64_t model_stamp;        /* of the file before it was read */
 
 	struct source_info source;
 	bool source_known;
@@ -91,7 +91,7 @@ void gate_fixtures(struct work *w, struct gate *g);
 void gate_smoke(struct work *w, struct gate *g);
 void gate_report(struct work *w, struct gate *g);
 
-/* Stamp of a file's size, inode and mtime; -1 when it is not there. */
+/* Stamp of a file's size, inode, mtime and ctime; -1 when it is not there. */
 int64_t model_stamp(const char *path);
 /* Reads the driver's help into w->help once. */
 CHECKED int smoke_help(struct work *w, struct err *e);

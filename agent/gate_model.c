@@ -31,12 +31,20 @@ hashing_progress(void *arg, uint64_t done, uint64_t total)
 int64_t
 model_stamp(const char *path)
 {
+	uint64_t v[4], stamp = 14695981039346656037u;
 	struct stat st;
+	size_t i;
 
 	if (stat(path, &st))
 		return -1;
-	return ((int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec) ^
-		((int64_t)st.st_size << 20) ^ (int64_t)st.st_ino;
+	v[0] = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	/* nobody sets this one back */
+	v[1] = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+	v[2] = (uint64_t)st.st_size;
+	v[3] = (uint64_t)st.st_ino;
+	for (i = 0; i < str_count(v); i++)
+		stamp = (stamp ^ v[i]) * 1099511628211u;
+	return (int64_t)(stamp >> 1);
 }
 
 static void
@@ -82,9 +90,9 @@ model_read(struct work *w, struct gate *g, struct err *e)
 	free(whole);
 	if (bad || str_fmt(cache, sizeof cache, e, "%s/model-digests", w->ask->cache_dir))
 		return REASON_INTERNAL;
+	w->model_stamp = model_stamp(w->model_path);
 	if (gguf_read(w->model_path, &w->model, &why, e))
 		return why;
-	w->model_stamp = model_stamp(w->model_path);
 	if (hashcache_file(cache, w->model_path, hashing_progress, &h, w->model_sha256,
 		    &w->model_bytes, &w->model_cached, e))
 		return e->code == ERR_CANCELLED ? REASON_CANCELLED

@@ -325,6 +325,9 @@ gate_report(struct work *w, struct gate *g)
 	} else if (w->model_known && model_stamp(w->model_path) != w->model_stamp) {
 		why = REASON_MODEL_CHANGED;
 		err_set(&e, ERR_INTEGRITY, "%s changed while the job ran", w->model_path);
+	} else if (w->build_known && build_again(&w->build, &e)) {
+		why = REASON_STALE_BINARY;
+		err_wrap(&e, "the engine is not the one that was proved");
 	} else if (strcmp(boot, w->boot_id) != 0) {
 		why = REASON_DEVICE_VANISHED;
 		err_set(&e, ERR_IO, "the host was started anew");
