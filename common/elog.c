@@ -12,6 +12,9 @@ struct parse {
 	 * buffer is larger than 0: the dry pass of --fit prints the same with 0.00. */
 	char k_type[ELOG_TYPE], v_type[ELOG_TYPE];
 	bool open, real;
+	/* The engine generates: what looks like an allocation now is text that the model
+	 * wrote, whose words nobody chose. */
+	bool generating;
 	/* The graph whose nodes are printed now, and whether it is only tried. */
 	bool reserving, try_next, trial;
 	/* The message at hand, without time stamp; its level "IWED" or NUL. */
@@ -91,6 +94,8 @@ on_kv_buffer(struct parse *p, const struct span *caps, int arg)
 	int i;
 
 	(void)arg;
+	if (p->generating)
+		return;
 	group_open(p);
 	if (mib <= 0)
 		return;
@@ -132,6 +137,8 @@ type_join(char type[ELOG_TYPE], struct span s)
 static void
 on_kv_types(struct parse *p, const struct span *caps, int arg)
 {
+	if (p->generating)
+		return;
 	group_open(p);
 	type_join(p->k_type, caps[arg]);
 	type_join(p->v_type, caps[arg + 2]);
@@ -161,6 +168,8 @@ on_offloaded(struct parse *p, const struct span *caps, int arg)
 {
 	(void)arg;
 	group_close(p);
+	if (p->generating)
+		return;
 	p->l->offloaded = span_int(caps[0]);
 	p->l->layers = span_int(caps[1]);
 }
@@ -261,6 +270,8 @@ on_tokens(struct parse *p, const struct span *caps, int arg)
 static void
 on_predict(struct parse *p, const struct span *caps, int arg)
 {
+	if (p->real)
+		p->generating = true;
 	p->n_predict = span_int(caps[arg]);
 	p->n_remain = -1;
 }
@@ -304,8 +315,10 @@ on_split(struct parse *p, const struct span *caps, int arg)
 		return;
 	p->trial = p->reserving || p->try_next;
 	p->try_next = false;
-	if (p->real && !p->trial)
+	if (p->real && !p->trial) {
 		p->l->graphs++;
+		p->generating = true;
+	}
 }
 
 static void

@@ -4,7 +4,9 @@
  * A versioned table of line patterns; old and new prefixes ("llm_load_tensors:",
  * "0.00.123.456 I load_tensors:"), ANSI colour, backspaces of spinners and CRLF are
  * understood.  With --fit on the engine prints a first, dry set of lines with 0.00 MiB:
- * only the last complete pass counts.  A missing line is unknown, never a pass.
+ * only the last complete pass counts, and nothing that looks like an allocation after the
+ * first computed graph: it may be text of the model, which stands in the same log.  A
+ * missing line is unknown, never a pass.
  * Pure function over bytes: no state, any thread, any input.
  */
 #ifndef COMMON_ELOG_H

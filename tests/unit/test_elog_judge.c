@@ -338,16 +338,20 @@ graphs_that_only_reserve_do_not_count(void **state)
 	assert_int_equal(l.flash_attention, ELOG_FA_DISABLED);
 }
 
+/* Once an engine computes, lines that look like an allocation are what a model wrote. */
 static void
-graphs_of_an_earlier_context_do_not_count(void **state)
+allocation_after_a_computed_graph_is_text(void **state)
 {
 	struct elog l = parse(KV("CUDA0", "4.00", "q8_0") SPLITS GRAPH SCORE("  CPU")
-		"llama_context: constructing llama_context\n" KV("CUDA0", "1.53", "q8_0") SPLITS
+		"llama_context: constructing llama_context\n" KV("CUDA1", "1.53", "q4_0") SPLITS
 		GRAPH WRITE("CUDA0") SCORE("CUDA0"));
 
 	(void)state;
-	assert_int_equal(l.attn_count, 1);
-	assert_string_equal(l.attn[0].backend, "CUDA0");
+	assert_string_equal(l.k_type, "q8_0");
+	assert_int_equal(l.kv_count, 1);
+	assert_string_equal(l.kv[0].device, "CUDA0");
+	assert_int_equal(l.graphs, 2);
+	assert_int_equal(l.attn_count, 2);
 }
 
 static void
@@ -751,7 +755,7 @@ main(void)
 		cmocka_unit_test(countdown_that_reached_zero_replaces_lost_timings),
 		cmocka_unit_test(lost_tail_asks_for_another_run),
 		cmocka_unit_test(graphs_that_only_reserve_do_not_count),
-		cmocka_unit_test(graphs_of_an_earlier_context_do_not_count),
+		cmocka_unit_test(allocation_after_a_computed_graph_is_text),
 		cmocka_unit_test(embedding_rows_on_the_cpu_are_allowed),
 		cmocka_unit_test(each_attention_op_on_the_cpu_fails),
 		cmocka_unit_test(attention_on_a_gpu_is_no_pass_of_the_cpu_lane),
