@@ -236,27 +236,58 @@ gate_row_name(const struct suite *s, int id, int k, char name[80])
 		gates[id].family ? s->families[k].name : "");
 }
 
+/* Whether no family of the suite is run with the type that all are compared with. */
+static bool
+baseline_is_apart(const struct suite *s)
+{
+	int i, k;
+
+	for (i = 0; i < s->family_count; i++)
+		for (k = 0; k < s->families[i].alias_count; k++)
+			if (strcmp(s->families[i].aliases[k], s->baseline) == 0)
+				return false;
+	return (s->required & GATE_BIT(GATE_GRAPH_SMOKE)) != 0;
+}
+
+static void
+required_gate(struct verdict *v, const char *name)
+{
+	const struct verdict_gate *g = gate_named(v, name);
+
+	if (g == NULL)
+		why(v, "%s did not run", name);
+	else if (g->j.outcome != OUTCOME_PASS)
+		why(v, "%s is %s: %s", name, outcome_name(g->j.outcome), reason_name(g->j.reason));
+}
+
 /* Every gate the suite requires stands there and passed; of a family gate, all. */
 static void
 required_check(const struct suite *s, struct verdict *v)
 {
 	char name[80];
-	const struct verdict_gate *g;
 	int i, k;
 
-	for (i = 0; i < GATE_COUNT; i++) {
-		if ((s->required & GATE_BIT(i)) == 0)
-			continue;
-		for (k = 0; k < gate_rows(s, i); k++) {
+	for (i = 0; i < GATE_COUNT; i++)
+		for (k = 0; (s->required & GATE_BIT(i)) != 0 && k < gate_rows(s, i); k++) {
 			gate_row_name(s, i, k, name);
-			g = gate_named(v, name);
-			if (g == NULL)
-				why(v, "%s did not run", name);
-			else if (g->j.outcome != OUTCOME_PASS)
-				why(v, "%s is %s: %s", name, outcome_name(g->j.outcome),
-					reason_name(g->j.reason));
+			required_gate(v, name);
 		}
-	}
+	if (baseline_is_apart(s))
+		required_gate(v, "graph-smoke/baseline");
+}
+
+/* A suite that borrows the name of one of ours would be recorded as it. */
+static void
+suite_check(const cJSON *r, const struct suite *s, struct verdict *v)
+{
+	struct suite *own = NULL;
+	bool same = str_eq(json_path_str(r, "suite.digest"), s->digest);
+
+	if (suite_builtin(s->name, &own, NULL) == 0)
+		same = same && strcmp(own->digest, s->digest) == 0;
+	suite_free(own);
+	if (!same)
+		why(v, "the suite is not the one of this version");
 }
 
 static void
@@ -274,8 +305,7 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 		why(v, "emulated: %.60s", emulated);
 	if (v->device_class[0] == '\0')
 		why(v, "the device class is not known");
-	if (!str_eq(json_path_str(r, "suite.digest"), s->digest))
-		why(v, "the suite is not the one of this version");
+	suite_check(r, s, v);
 	if (!cJSON_IsObject(json_get(r, "build")))
 		why(v, "no build");
 	else if (json_bool(json_get(r, "build"), "prebuilt", true))
@@ -351,6 +381,10 @@ verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 	for (c = 0; c < CLAIM_COUNT; c++)
 		v->claims[c] = (suite->claims & (1u << c)) ? claim_outcome(suite, v, masks[c])
 							   : OUTCOME_SKIPPED;
+	/* a suite may require less than it claims */
+	for (c = 0; c < CLAIM_COUNT; c++)
+		if ((suite->claims & (1u << c)) && v->claims[c] != OUTCOME_PASS && v->why_count == 0)
+			why(v, "claim %s is %s", claim_name((enum claim)c), outcome_name(v->claims[c]));
 	v->outcome = v->gate_count > 0 ? OUTCOME_PASS : OUTCOME_INCOMPLETE;
 	v->reason = REASON_NONE;
 	v->detail[0] = v->hint[0] = '\0';
@@ -701,6 +735,37 @@ verdict_appraise(const cJSON *report, const struct suite *suite, bool signed_ok,
 	verdict_decide(report, suite, signed_ok, out);
 	sums_check(report, out);
 	return 0;
+}
+
+static void
+hold(struct verdict *v, const char *what, const char *name)
+{
+	if (v->recordable)
+		disagree(v, "the job %s %.40s, its report does not say so", what, name);
+	v->recordable = false;
+}
+
+void
+verdict_hold(struct verdict *v, const cJSON *report, const struct job *job)
+{
+	const char *digest = json_str(report, "jobDigest");
+	int i;
+
+	if (!v->recordable)
+		return;
+	for (i = 0; i < OVERRIDE_COUNT; i++)
+		if (job->override[i] != NULL)
+			hold(v, "overrides", overrides[i].key);
+	if (job->only != ONLY_ALL)
+		hold(v, "asks for only", only_name(job->only));
+	if (job->prebuilt != NULL)
+		hold(v, "names", "a prebuilt engine");
+	if (digest != NULL && strcmp(digest, job->digest) != 0)
+		hold(v, "has the digest", job->digest);
+	if (v->recordable)
+		return;
+	why(v, "agent and controller disagree: %.150s", v->disagreement);
+	v->exit = EXIT_UNRECORDED;
 }
 
 int

@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "common/err.h"
+#include "common/job.h"
 #include "common/judge.h"
 #include "common/suite.h"
 
@@ -62,6 +63,13 @@ CHECKED int report_check(const cJSON *report, struct err *e);
  */
 CHECKED int verdict_appraise(const cJSON *report, const struct suite *suite, bool signed_ok,
 	const struct verdict_logs *logs, struct verdict *out, struct err *e);
+
+/*
+ * What the job asked for stands above what the report says of it: a pass whose report
+ * hides an override, an only or a prebuilt engine of its own job, or answers another text
+ * than the job's, is none to record.  For whoever has the job, after verdict_appraise.
+ */
+void verdict_hold(struct verdict *v, const cJSON *report, const struct job *job);
 
 /* From gates already judged (out->gates filled, claimed ignored): the deciding part. */
 void verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,

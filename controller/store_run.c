@@ -490,6 +490,7 @@ appraise(struct storing *s, struct err *e)
 	/* pull_open let nothing through that the pinned key did not sign. */
 	if (verdict_appraise(s->report, s->job->suite, true, &logs, &s->v, e))
 		return err_wrap(e, "appraisal");
+	verdict_hold(&s->v, s->report, s->job);
 	fill_facts(s);
 	fill_gates(s);
 	fill_smokes(s);
