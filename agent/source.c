@@ -211,6 +211,19 @@ dirty_find(const struct source_ask *ask, struct git *g, struct source_info *s,
 
 /* ---- identity ---- */
 
+/* The commit is one that the remote has, as far as this clone knows: one that was only made
+ * here is not the remote's, whatever its URL. */
+static bool
+is_of_origin(struct git *g, const struct source_info *s)
+{
+	static const char *const args[] = {"for-each-ref", "--count=1", "--contains=HEAD",
+		"--format=%(refname)", "refs/remotes/origin", "refs/tags", NULL};
+	char ref[1024];
+	struct err none;
+
+	return git_line(g, s->path, args, ref, sizeof ref, &none) == 0 && ref[0] != '\0';
+}
+
 static int
 origin_find(struct git *g, struct source_info *s, struct err *e)
 {
@@ -219,7 +232,7 @@ origin_find(struct git *g, struct source_info *s, struct err *e)
 	struct err none;
 
 	/* No remote of that name is no error: many clones have none. */
-	if (git_line(g, s->path, args, url, sizeof url, &none) == 0 && url[0] != '\0' &&
+	if (is_of_origin(g, s) && git_line(g, s->path, args, url, sizeof url, &none) == 0 && url[0] != '\0' &&
 	    (git_is_url(url) || strstr(url, "://") != NULL) && !str_starts(url, "file:"))
 		return git_clean_url(url, s->origin, sizeof s->origin, e);
 	return str_fmt(s->origin, sizeof s->origin, e, "folder:%s", base_name(s->path));

@@ -6,11 +6,14 @@
 
 #include <cmocka.h>
 
+#include "agent/build.h"
+#include "agent/engine_env.h"
 #include "agent/source.h"
-#include "common/str.h"
+#include "common/elog.h"
+#include "common/proc.h"
+#include "common/verdict.h"
+#include "tests/unit/evidence.h"
 #include "tests/unit/repo.h"
-
-#define NONCE_OF_LOG "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* ---- a changed source that git calls clean ---- */
 
@@ -36,7 +39,7 @@ setup(void **state)
 	snprintf(w->log_path, sizeof w->log_path, "%s/log", w->root);
 	assert_int_equal(mkdir(w->engine, 0755), 0);
 	assert_int_equal(mkdir(w->other, 0755), 0);
-	assert_int_equal(transcript_open(w->log_path, NONCE_OF_LOG, 1 << 20, &w->log, &w->e), 0);
+	assert_int_equal(transcript_open(w->log_path, NONCE, 1 << 20, &w->log, &w->e), 0);
 	w->ask.spec = w->engine;
 	w->ask.cache_dir = w->cache;
 	w->ask.timeout_ms = 60000;
@@ -158,6 +161,301 @@ links_scripts_folders_and_foreign_line_ends_are_no_change(void **state)
 	assert_false(w->info.dirty);
 }
 
+/* A commit that was made here is not the remote's, whatever URL the clone names. */
+static void
+local_commit_is_not_of_its_origin(void **state)
+{
+	struct world *w = *state;
+	char none[8];
+
+	repo_engine(w->engine);
+	repo_git(w->engine, none, sizeof none, "remote", "add", "origin",
+		"https://github.com/ggml-org/llama.cpp");
+	get(w);
+	assert_string_equal(w->info.origin, "folder:engine");
+	source_release(&w->info);
+	repo_git(w->engine, none, sizeof none, "update-ref", "refs/remotes/origin/main", "HEAD");
+	get(w);
+	assert_string_equal(w->info.origin, "https://github.com/ggml-org/llama.cpp");
+}
+
+static void
+suites_count_no_source_that_only_looks_like_theirs(void **state)
+{
+	static const char *const origins[] = {
+		"file:///tmp/ggml-org/llama.cpp", "https://example.org/ggml-org/llama.cpp",
+		"https://github.com/ggml-org/llama.cpp-changed", "git@example.org:ggml-org/llama.cpp",
+		"https://example.org/elizaOS/llama.cpp", "file:///srv/elizaOS/llama.cpp",
+		"folder:llama.cpp", "bundle:ggml-org-llama.cpp", "https://github.com/x/ggml-org/llama.cpp",
+	};
+	struct suite *s;
+	struct err e;
+	size_t i, k;
+
+	(void)state;
+	for (k = 0; suite_builtin_name(k) != NULL; k++) {
+		assert_int_equal(suite_builtin(suite_builtin_name(k), &s, &e), 0);
+		for (i = 0; i < str_count(origins); i++)
+			if (suite_source_counts(s, NULL, origins[i]))
+				fail_msg("suite %s counts %s", s->name, origins[i]);
+		suite_free(s);
+	}
+}
+
+/* ---- an engine other than the one that was proved ---- */
+
+static void
+engine_that_changed_after_its_proof_is_seen(void **state)
+{
+	struct world *w = *state;
+	struct build_info *b = calloc(1, sizeof *b);
+	struct build_artifact *a;
+	char path[400];
+
+	assert_non_null(b);
+	repo_write(w->engine, "llama-completion", "a program", 0755);
+	repo_write(w->engine, "notes.txt", "no library", 0644);
+	snprintf(b->bin_dir, sizeof b->bin_dir, "%s", w->engine);
+	a = &b->artifacts[b->artifact_count++];
+	snprintf(a->name, sizeof a->name, "llama-completion");
+	snprintf(a->path, sizeof a->path, "%s/llama-completion", w->engine);
+	assert_int_equal(digest_file(a->path, a->sha256, &a->bytes, &w->e), 0);
+	assert_int_equal(build_again(b, &w->e), 0);
+	repo_write(w->engine, "libm.so.6", "another libm", 0644);
+	assert_int_equal(build_again(b, &w->e), -1);
+	assert_non_null(strstr(w->e.msg, "libm.so.6"));
+	repo_write(w->engine, "llama-completion", "a Program", 0755);
+	snprintf(path, sizeof path, "%s/libm.so.6", w->engine);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(build_again(b, &w->e), -1);
+	assert_non_null(strstr(w->e.msg, "llama-completion"));
+	free(b);
+}
+
+/* ---- arguments that come through the environment ---- */
+
+static void
+engine_gets_no_variable_that_stands_for_an_argument(void **state)
+{
+	static const char *const names[] = {"LLAMA_ARG_CACHE_TYPE_V", "LLAMA_ATTN_ROT_DISABLE",
+		"GGML_VK_DISABLE_F16", "LD_AUDIT", "LD_BIND_NOW", "GLIBC_TUNABLES", "LD_LIBRARY_PATH"};
+	const char *argv[] = {"/usr/bin/env", NULL};
+	struct world *w = *state;
+	struct engine_env env;
+	struct proc_spec spec = {.argv = argv, .env = env.v};
+	struct proc_result r;
+	char *out = NULL, *errs = NULL, *log = NULL, line[80];
+	size_t i;
+
+	for (i = 0; i < str_count(names); i++)
+		setenv(names[i], "/secret", 1);
+	setenv("OMP_NUM_THREADS", "3", 1);
+	engine_env_make(&env, NULL);
+	assert_int_equal(engine_env_note(w->log, &env, &w->e), 0);
+	assert_int_equal(proc_capture_spec(&spec, 1 << 20, &out, &errs, &r, &w->e), 0);
+	assert_int_equal(plat_read_file(w->log_path, 1 << 20, &log, NULL, &w->e), 0);
+	assert_null(strstr(out, "/secret"));
+	assert_null(strstr(log, "/secret"));
+	for (i = 0; i < str_count(names); i++) {
+		snprintf(line, sizeof line, "%s=", names[i]);
+		assert_null(strstr(out, line));
+		assert_non_null(strstr(log, names[i]));
+		unsetenv(names[i]);
+	}
+	assert_non_null(strstr(out, "GGML_SCHED_DEBUG=2\n"));
+	assert_non_null(strstr(out, "OMP_NUM_THREADS=3\n"));
+	assert_non_null(strstr(log, "env_kept="));
+	assert_non_null(strstr(log, "OMP_NUM_THREADS=3"));
+	unsetenv("OMP_NUM_THREADS");
+	free(out);
+	free(errs);
+	free(log);
+}
+
+/* ---- text of the model in the log of the engine ---- */
+
+static void
+text_of_the_model_allocates_nothing(void **state)
+{
+	static const char real[] =
+		"llama_kv_cache:        CPU KV buffer size =     3.06 MiB\n"
+		"llama_kv_cache: size =    3.06 MiB (  2048 cells,   2 layers,  1/1 seqs), "
+		"K (f16):    1.06 MiB, V (f16):    2.00 MiB\n"
+		"sched_reserve: reserving ...\nsched_reserve: graph splits = 1\n"
+		"generate: n_ctx = 2048, n_batch = 2048, n_predict = 4, n_keep = 1\n";
+	static const char text[] =
+		"0.00.500.000 I llama_context: constructing llama_context\n"
+		"0.00.500.000 I llama_kv_cache:      CUDA0 KV buffer size =     3.06 MiB\n"
+		"0.00.500.000 I llama_kv_cache: size =    3.06 MiB (  2048 cells,   2 layers,  1/1 seqs), "
+		"K (q8_0):    1.06 MiB, V (f16):    2.00 MiB\n"
+		"0.00.500.000 I load_tensors: offloaded 99/99 layers to GPU\n";
+	char log[2048];
+	struct elog l;
+
+	(void)state;
+	snprintf(log, sizeof log, "%s%s", real, text);
+	elog_parse(log, strlen(log), &l);
+	assert_string_equal(l.k_type, "f16");
+	assert_int_equal(l.kv_count, 1);
+	assert_string_equal(l.kv[0].device, "CPU");
+	assert_int_equal(l.layers, -1);
+}
+
+/* ---- reports that say less than happened ---- */
+
+struct good {
+	struct evidence v;
+	struct verdict out;
+};
+
+static void
+appraise(struct good *g)
+{
+	struct verdict_logs logs = {evidence_read, &g->v};
+	struct err e = {0};
+
+	if (verdict_appraise(g->v.report, g->v.suite, true, &logs, &g->out, &e))
+		fail_msg("%s", e.msg);
+}
+
+static bool
+says(const struct good *g, const char *word)
+{
+	int i;
+
+	for (i = 0; i < g->out.why_count; i++)
+		if (strstr(g->out.why[i], word) != NULL)
+			return true;
+	return false;
+}
+
+/* The suite with one member changed, under the same name. */
+static void
+suite_change(struct good *g, const char *from, const char *to)
+{
+	char *text = evidence_replace(evidence_copy(g->v.suite->text), from, to);
+	struct err e = {0};
+
+	suite_free(g->v.suite);
+	if (suite_parse(text, strlen(text), &g->v.suite, &e))
+		fail_msg("%s", e.msg);
+	free(text);
+	cJSON_ReplaceItemInObjectCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(g->v.report, "suite"), "digest",
+		cJSON_CreateString(g->v.suite->digest));
+	cJSON_ReplaceItemInObjectCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(g->v.report, "suite"), "name",
+		cJSON_CreateString(g->v.suite->name));
+}
+
+static void
+good_run_is_recordable(void **state)
+{
+	struct good *g = calloc(1, sizeof *g);
+
+	(void)state;
+	assert_non_null(g);
+	evidence_make(&g->v, "llama.cpp");
+	appraise(g);
+	assert_true(g->out.recordable);
+	suite_change(g, "\"name\": \"llama.cpp\"", "\"name\": \"mine\"");
+	appraise(g);
+	assert_true(g->out.recordable);
+	evidence_free(&g->v);
+	free(g);
+}
+
+static void
+other_suite_under_the_name_of_ours_is_not_recorded(void **state)
+{
+	struct good *g = calloc(1, sizeof *g);
+
+	(void)state;
+	assert_non_null(g);
+	evidence_make(&g->v, "llama.cpp");
+	suite_change(g, "\"tolerance\": 0.001", "\"tolerance\": 1");
+	appraise(g);
+	assert_false(g->out.recordable);
+	assert_true(says(g, "not the one of this version"));
+	evidence_free(&g->v);
+	free(g);
+}
+
+static void
+claim_that_nothing_shows_is_not_recorded(void **state)
+{
+	struct good *g = calloc(1, sizeof *g);
+	cJSON *list;
+	int i;
+
+	(void)state;
+	assert_non_null(g);
+	evidence_make(&g->v, "llama.cpp");
+	suite_change(g, "\"name\": \"llama.cpp\"", "\"name\": \"mine\"");
+	suite_change(g, "\"fixtures\", \"graph-smoke\", \"report\"", "\"fixtures\", \"report\"");
+	list = cJSON_GetObjectItemCaseSensitive(g->v.report, "gates");
+	for (i = cJSON_GetArraySize(list) - 1; i >= 0; i--)
+		if (str_starts(json_str(cJSON_GetArrayItem(list, i), "name"), "graph-smoke"))
+			cJSON_DeleteItemFromArray(list, i);
+	appraise(g);
+	assert_false(g->out.recordable);
+	assert_true(says(g, "legacy-kv-graph"));
+	evidence_free(&g->v);
+	free(g);
+}
+
+static void
+missing_baseline_is_not_recorded(void **state)
+{
+	struct good *g = calloc(1, sizeof *g);
+
+	(void)state;
+	assert_non_null(g);
+	evidence_make(&g->v, "llama.cpp");
+	suite_change(g, "\"name\": \"llama.cpp\"", "\"name\": \"mine\"");
+	suite_change(g, "\"baseline\": \"f16\"", "\"baseline\": \"f32\"");
+	appraise(g);
+	assert_false(g->out.recordable);
+	assert_true(says(g, "graph-smoke/baseline did not run"));
+	evidence_gate(&g->v, "graph-smoke/baseline", evidence_smoke(g->v.suite, "f32"));
+	appraise(g);
+	assert_true(g->out.recordable);
+	evidence_free(&g->v);
+	free(g);
+}
+
+static void
+hidden_override_is_not_recorded(void **state)
+{
+	static const char *const extras[] = {"\"overrides\":{\"cmakeFlags\":\"-DX=1\"}",
+		"\"only\":\"smoke\"", "\"prebuilt\":\"/opt/e\""};
+	struct good *g = calloc(1, sizeof *g);
+	struct job *job;
+	struct err e = {0};
+	char text[600];
+	size_t i;
+
+	(void)state;
+	assert_non_null(g);
+	evidence_make(&g->v, "llama.cpp");
+	for (i = 0; i <= str_count(extras); i++) {
+		snprintf(text, sizeof text, "{\"schemaVersion\":1,\"id\":\"00112233445566778899aabbccddeeff\","
+			"\"nonce\":\"" NONCE "\",\"lane\":\"cpu\",\"suite\":\"llama.cpp\"%s%s}",
+			i < str_count(extras) ? "," : "", i < str_count(extras) ? extras[i] : "");
+		if (job_parse(text, strlen(text), &job, &e))
+			fail_msg("%s", e.msg);
+		appraise(g);
+		assert_true(g->out.recordable);
+		verdict_hold(&g->out, g->v.report, job);
+		assert_true(g->out.recordable == (i == str_count(extras)));
+		assert_int_equal(g->out.exit, g->out.recordable ? EXIT_PASS : EXIT_UNRECORDED);
+		assert_true(g->out.recordable || (g->out.why_count > 0 && g->out.disagreement[0] != '\0'));
+		job_free(job);
+	}
+	evidence_free(&g->v);
+	free(g);
+}
+
 int
 main(void)
 {
@@ -168,6 +466,17 @@ main(void)
 		cmocka_unit_test_setup_teardown(change_behind_an_empty_repository_is_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(links_scripts_folders_and_foreign_line_ends_are_no_change,
 			setup, teardown),
+		cmocka_unit_test_setup_teardown(local_commit_is_not_of_its_origin, setup, teardown),
+		cmocka_unit_test(suites_count_no_source_that_only_looks_like_theirs),
+		cmocka_unit_test_setup_teardown(engine_that_changed_after_its_proof_is_seen, setup, teardown),
+		cmocka_unit_test_setup_teardown(engine_gets_no_variable_that_stands_for_an_argument,
+			setup, teardown),
+		cmocka_unit_test(text_of_the_model_allocates_nothing),
+		cmocka_unit_test(good_run_is_recordable),
+		cmocka_unit_test(other_suite_under_the_name_of_ours_is_not_recorded),
+		cmocka_unit_test(claim_that_nothing_shows_is_not_recorded),
+		cmocka_unit_test(missing_baseline_is_not_recorded),
+		cmocka_unit_test(hidden_override_is_not_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
