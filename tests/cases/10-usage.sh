@@ -63,7 +63,7 @@ slip 'no run is stored yet' verify-controller show abc
 slip 'the lanes of this version: cpu' verify-agent run gpu
 slip 'the suites are llama.cpp and eliza-1' verify-agent run cpu --suite nope
 slip 'unknown field "overrides.x"' verify-agent run cpu --set x=1
-slip 'typographic quote' verify-agent run cpu --set 'cmakeFlags=-DCMAKE_BUILD_TYPE=“Release”'
+slip 'typographic mark' verify-agent run cpu --set 'cmakeFlags=-DCMAKE_BUILD_TYPE=“Release”'
 slip 'tokens: not a whole number: "x"' verify-agent run cpu --set tokens=x
 [ ! -e "$XDG_DATA_HOME" ] || fail "a refused command leaves $(find "$XDG_DATA_HOME")"
 

@@ -14,6 +14,7 @@ for tool in cmake ninja c++ git; do
 done
 limit=1800
 state=$cache/ci-state
+export CCACHE_DIR="$cache/ccache"
 cat >"$T/agent.conf" <<'END'
 [work]
 build_timeout_s = 1700
