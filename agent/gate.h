@@ -135,6 +135,15 @@ int gate_probe_tool(struct work *w, struct transcript *t, const char *tool,
 /* The log's error as a gate's reason. */
 enum reason gate_reason_of(const struct err *e);
 
+/* ---- after a worker's death ---- */
+
+/* Fills host, device, model or source from the log of such a gate that passed. */
+void work_restore(struct work *w, const struct gate *g);
+/* Lists and hashes the log of a gate that was in work, as it stands. */
+void work_cut_log(struct work *w, struct gate *g);
+/* Lists the logs and outputs of the job's own folder that no gate has named. */
+void work_strays(struct work *w);
+
 /* ---- the report ---- */
 /* The whole tree; gives, NULL when out of memory. */
 cJSON *report_make(const struct work *w, const struct verdict *v);

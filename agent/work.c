@@ -706,6 +706,7 @@ gate_from_event(struct work *w, const cJSON *o)
 		if (outcome < 0)
 			continue;
 		g->ended = json_int(o, "t", 0);
+		g->log_name[0] = '\0';
 		g->ms = json_int(o, "ms", 0);
 		g->j.outcome = (enum outcome)outcome;
 		g->j.reason = reason && reason_find(reason) > 0 ? (enum reason)reason_find(reason)
@@ -719,8 +720,22 @@ gate_from_event(struct work *w, const cJSON *o)
 			snprintf(g->log_name, sizeof g->log_name, "%s", log);
 			memcpy(g->log_sha256, hex, DIGEST_HEX);
 			work_artifact(w, log, hex, bytes, 0);
+			work_restore(w, g);
 		}
 	}
+}
+
+/* The log of a gate that was in work is what tells where it stopped. */
+static void
+log_from_event(struct work *w, const cJSON *o)
+{
+	const char *name = json_str(o, "gate"), *log = json_str(o, "name");
+	struct gate *g;
+
+	for (g = w->gates; g < w->gates + w->gate_count; g++)
+		if (g->ended == 0 && str_eq(name, g->name) && log != NULL &&
+		    strchr(log, '/') == NULL && strlen(log) < sizeof g->log_name)
+			memcpy(g->log_name, log, strlen(log) + 1);
 }
 
 static void
@@ -737,6 +752,8 @@ gates_from_events(struct work *w, const char *events_path)
 			continue;
 		if (str_eq(json_str(o, "type"), "gate"))
 			gate_from_event(w, o);
+		else if (str_eq(json_str(o, "type"), "log"))
+			log_from_event(w, o);
 		cJSON_Delete(o);
 	}
 	free(text);
@@ -762,8 +779,11 @@ work_post_mortem(const struct work_ask *ask, const char *events_path, enum reaso
 			continue;
 		judgement_set(&g->j, why, "%s%s", g->begun ? "cut off here: " : "not reached: ",
 			detail);
+		work_cut_log(w, g);
 		gate_event(w, g, true);
 	}
+	if (!ask->runner_names)
+		work_strays(w);
 	rc = work_report(w, out, e);
 out:
 	work_fini(w);

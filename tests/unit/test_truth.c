@@ -9,6 +9,7 @@
 #include "agent/build.h"
 #include "agent/engine_env.h"
 #include "agent/source.h"
+#include "agent/work.h"
 #include "common/elog.h"
 #include "common/proc.h"
 #include "common/verdict.h"
@@ -456,6 +457,56 @@ hidden_override_is_not_recorded(void **state)
 	free(g);
 }
 
+/* ---- what a dead worker leaves ---- */
+
+#define CUT_LOG RUN("\"/usr/bin/ninja\"") "[1/9] half"
+
+static void
+dead_worker_leaves_its_logs_and_contradicts_none(void **state)
+{
+	static const char name[] = "linux-x64-cpu-host.log", cut[] = "linux-x64-cpu-build.log";
+	static const char out[] = "linux-x64-cpu-f16-f16-try1.out";
+	struct world *w = *state;
+	struct work_ask ask = {.cache_dir = w->cache, .log_dir = w->other};
+	struct work_result result;
+	struct job *job = NULL;
+	cJSON *report = NULL, *o = cJSON_CreateObject();
+	char hex[DIGEST_HEX], events[1200], path[400];
+	const cJSON *a;
+	int seen = 0;
+
+	assert_true(json_add_str(o, "lane", "cpu") && json_add_str(o, "suite", "llama.cpp") &&
+		json_add_str(o, "nonce", NONCE));
+	assert_int_equal(job_new(o, &job, &w->e), 0);
+	ask.job = job;
+	repo_write(w->other, name, GOOD_HOST, 0644);
+	repo_write(w->other, cut, CUT_LOG, 0644);
+	repo_write(w->other, out, "text", 0644);
+	digest_bytes(GOOD_HOST, sizeof GOOD_HOST - 1, hex);
+	snprintf(events, sizeof events, "{\"type\":\"gate\",\"gate\":\"host\",\"state\":\"end\",\"t\":5,"
+		"\"outcome\":\"pass\",\"log\":\"%s\",\"logSha256\":\"%s\"}\n"
+		"{\"type\":\"gate\",\"gate\":\"build\",\"state\":\"start\",\"t\":6}\n"
+		"{\"type\":\"log\",\"gate\":\"build\",\"name\":\"%s\"}\n", name, hex, cut);
+	repo_write(w->root, "events", events, 0644);
+	snprintf(path, sizeof path, "%s/events", w->root);
+	assert_int_equal(event_open(NULL, &ask.events, &w->e), 0);
+	assert_int_equal(work_post_mortem(&ask, path, REASON_AGENT_DIED, "it died", &result, &w->e), 0);
+	assert_int_equal(result.outcome, OUTCOME_INCOMPLETE);
+	assert_int_equal(json_load(result.report_path, 1 << 20, &report, &w->e), 0);
+	assert_string_equal(json_path_str(report, "host.hostname"), "lab-3");
+	assert_string_equal(json_path_str(report, "host.os"), "Linux");
+	cJSON_ArrayForEach(a, json_get(report, "artifacts"))
+		seen += str_eq(json_str(a, "name"), name) || str_eq(json_str(a, "name"), cut) ||
+			str_eq(json_str(a, "name"), out);
+	assert_int_equal(seen, 3);
+	cJSON_ArrayForEach(a, json_get(report, "gates"))
+		if (str_eq(json_str(a, "name"), "build"))
+			assert_string_equal(json_path_str(a, "log.name"), cut);
+	cJSON_Delete(report);
+	event_close(ask.events);
+	job_free(job);
+}
+
 int
 main(void)
 {
@@ -477,6 +528,8 @@ main(void)
 		cmocka_unit_test(claim_that_nothing_shows_is_not_recorded),
 		cmocka_unit_test(missing_baseline_is_not_recorded),
 		cmocka_unit_test(hidden_override_is_not_recorded),
+		cmocka_unit_test_setup_teardown(dead_worker_leaves_its_logs_and_contradicts_none, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
