@@ -34,6 +34,19 @@ engine_env_make(struct engine_env *out, const char *library_dir)
 	out->v[n] = NULL;
 }
 
+void
+engine_env_preload(struct engine_env *env, const char *path)
+{
+	size_t n = 0;
+
+	while (env->v[n] != NULL)
+		n++;
+	if (str_fmt(env->preload, sizeof env->preload, NULL, "LD_PRELOAD=%s", path) == 0) {
+		env->v[n] = env->preload;
+		env->v[n + 1] = NULL;
+	}
+}
+
 struct names {
 	struct buf text;
 	bool values;

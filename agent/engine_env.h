@@ -13,11 +13,13 @@
 
 struct engine_env {
 	const char *v[16]; /* for proc_spec.env */
-	char library[4096 + 32];
+	char library[4096 + 32], preload[4096 + 32];
 };
 
 /* library_dir: where the libraries of an engine that was built elsewhere lie, or NULL. */
 void engine_env_make(struct engine_env *out, const char *library_dir);
+/* Adds the one library that we preload ourselves (linger.h). */
+void engine_env_preload(struct engine_env *env, const char *path);
 /* Facts env_removed (names) and env_kept (NAME=value) of our own environment. */
 CHECKED int engine_env_note(struct transcript *t, const struct engine_env *env,
 	struct err *e);

@@ -5,6 +5,7 @@
 
 #include "agent/engine_env.h"
 #include "agent/gate.h"
+#include "agent/linger.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -337,6 +338,22 @@ log_lost(const struct smoke *s)
 	return v.again;
 }
 
+/* Lets the engine finish its log (preload/linger.c); where that can not be, it runs
+ * without, and a lost log is seen and the run made again. */
+static void
+preload(const struct smoke *s, struct transcript *t, struct engine_env *env)
+{
+	char path[GATE_PATH], digest[DIGEST_HEX];
+	struct err e = {0};
+
+	if (linger_place(s->w->ask->cache_dir, path, sizeof path, digest, &e)) {
+		gate_factf(t, "preload", "none: %s", e.msg);
+		return;
+	}
+	engine_env_preload(env, path);
+	gate_factf(t, "preload", "%s %s", digest, path);
+}
+
 /* One run of the engine into a log of its own, which becomes the gate's. */
 static void
 smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
@@ -354,6 +371,7 @@ smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 	if (t == NULL)
 		return;
 	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
+	preload(s, t, &env);
 	if (engine_env_note(t, &env, &e) || work_name(w, stem, "out", out_name, size, &e) ||
 	    work_path(w, out_name, path, sizeof path, &e) ||
 	    transcript_run(t, &spec, path, &r, &e))
