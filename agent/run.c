@@ -281,15 +281,19 @@ screen_event(void *arg, const cJSON *o)
 static void
 verdict_print(const struct work_result *r, bool json)
 {
+	char report[PATH_BYTES], envelope[PATH_BYTES];
+
 	if (json)
 		return;
+	str_show(report, sizeof report, r->report_path, strlen(r->report_path));
+	str_show(envelope, sizeof envelope, r->envelope_path, strlen(r->envelope_path));
 	printf("%s%s%s%s\n", r->recordable ? "RECORDABLE PASS"
 			: r->outcome == OUTCOME_PASS ? "PASS, NOT RECORDABLE" : outcome_name(r->outcome),
 		r->reason != REASON_NONE ? " " : "", r->reason != REASON_NONE ? reason_name(r->reason) : "",
 		r->detail[0] ? ":" : "");
 	if (r->detail[0] != '\0')
 		printf("  %s\n", r->detail);
-	printf("report   %s\nevidence %s\n", r->report_path, r->envelope_path);
+	printf("report   %s\nevidence %s\n", report, envelope);
 }
 
 /* The last event of a run; of a daemon's job the server writes it. */
