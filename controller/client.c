@@ -31,6 +31,7 @@ struct transfer {
 	const char *type;    /* content type wanted, NULL: any */
 	uint64_t from;       /* first byte wanted */
 	long silent_s;
+	int64_t heard_ms;    /* when something came last, by the clock that never steps */
 	bool begun;          /* the answer's head was looked at */
 	long status;
 	struct buf error;    /* body of a bad answer */
@@ -146,6 +147,7 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	struct transfer *t = arg;
 	size_t len = size * n;
 
+	t->heard_ms = plat_mono_ms();
 	if (!t->begun && check_head(t))
 		return 0;
 	if (len == 0)
@@ -171,8 +173,6 @@ set_options(struct transfer *t, const char *url, const char *body,
 	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(h, CURLOPT_USERAGENT, "verify-controller/" VERSION);
 	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
-	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, t->silent_s);
 	curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
@@ -277,19 +277,26 @@ agent_error(struct transfer *t)
 	return -1;
 }
 
-/* Drives the handle to its end.  0: *code is libcurl's; -1: the tick said stop. */
+/* Drives the handle to its end.  0: *code is libcurl's; -1: the tick said stop.  Silence is
+ * counted from the last byte: libcurl's lowest speed, a byte a second, takes the
+ * heartbeats of a quiet stream for silence. */
 static int
-drive(struct client *c, CURLcode *code)
+drive(struct transfer *t, CURLcode *code)
 {
+	struct client *c = t->c;
 	CURLMsg *m;
 	int running = 1, left, stopped = 0;
+	bool silent = false;
+
+	t->heard_ms = plat_mono_ms();
 
 	if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK) {
 		*code = CURLE_OUT_OF_MEMORY;
 		return 0;
 	}
 	*code = CURLE_OK;
-	while (running && !(stopped = ticked(c))) {
+	while (running && !silent && !(stopped = ticked(c))) {
+		silent = plat_mono_ms() - t->heard_ms > t->silent_s * 1000;
 		if (curl_multi_perform(c->multi, &running) != CURLM_OK)
 			break;
 		if (running)
@@ -297,7 +304,9 @@ drive(struct client *c, CURLcode *code)
 	}
 	while ((m = curl_multi_info_read(c->multi, &left)) != NULL)
 		if (m->msg == CURLMSG_DONE)
-			*code = m->data.result;
+			*code = m->data.result, silent = false;
+	if (silent)
+		*code = CURLE_OPERATION_TIMEDOUT;
 	curl_multi_remove_handle(c->multi, c->easy);
 	return stopped ? -1 : 0;
 }
@@ -319,7 +328,7 @@ exchange_once(struct transfer *t, const char *url, const char *body)
 		goto out;
 	}
 	set_options(t, url, body, headers);
-	if (drive(t->c, &code)) {
+	if (drive(t, &code)) {
 		err_set(t->e, ERR_CANCELLED, "stopped on request");
 		goto out;
 	}
