@@ -118,11 +118,32 @@ cmake_detail(struct ninja *n, const char *line)
 	n->cmake_error = false;
 }
 
+/* The shell's own word for a command that a signal ended, alone on its line. */
+static bool
+is_shell_crash(const char *line)
+{
+	static const char *const words[] = {"Segmentation fault", "Killed", "Aborted",
+		"Bus error", "Illegal instruction", "Floating point exception", "Terminated"};
+	size_t i, len;
+
+	for (i = 0; i < str_count(words); i++) {
+		len = strlen(words[i]);
+		if (strncmp(line, words[i], len) == 0 && (line[len] == '\0' ||
+				strcmp(line + len, " (core dumped)") == 0))
+			return true;
+	}
+	return false;
+}
+
 static void
 pattern_line(struct ninja *n, const char *line)
 {
 	size_t i;
 
+	if (n->trouble == NINJA_FINE && is_shell_crash(line)) {
+		trouble_set(n, NINJA_CRASH, line);
+		return;
+	}
 	for (i = 0; i < str_count(patterns); i++)
 		if (strstr(line, patterns[i].text) != NULL)
 			break;

@@ -106,6 +106,9 @@ static const struct {
 	 "c++: fatal error: Killed signal terminated program cc1plus\n"
 	 "compilation terminated.\n", NINJA_CRASH,
 	 "c++: fatal error: Killed signal terminated program cc1plus (making src/big.cpp.o)"},
+	{"FAILED: a.o \ncc\nSegmentation fault\n", NINJA_CRASH, "Segmentation fault (making a.o)"},
+	{"FAILED: a.o \ncc\nKilled\n", NINJA_CRASH, "Killed (making a.o)"},
+	{"FAILED: a.o \ncc\na.c:1:9: error: x\n  1 | Killed by it\n", NINJA_ERROR, "a.c:1:9: error: x"},
 	{"FAILED: a.o \ncc\na.c:1:1: internal compiler error: Segmentation fault\n",
 	 NINJA_CRASH,
 	 "a.c:1:1: internal compiler error: Segmentation fault (making a.o)"},
