@@ -405,6 +405,27 @@ work_job_load(const char *spool, struct job **out, struct err *e)
 	return rc;
 }
 
+/* What ended the worker, for people. */
+static const char *
+mortem_words(enum reason why)
+{
+	static const struct {
+		enum reason reason;
+		const char *words;
+	} rows[] = {
+		{REASON_AGENT_DIED, "the agent or its worker died"},
+		{REASON_TIMEOUT, "the time limit of the whole job was over"},
+		{REASON_CANCELLED, "the job was cancelled and did not end by itself"},
+		{REASON_DISK_FULL, "the disk was full"},
+	};
+	size_t i;
+
+	for (i = 0; i < str_count(rows); i++)
+		if (rows[i].reason == why)
+			return rows[i].words;
+	return "the worker ended without a report";
+}
+
 static int
 work_do(const struct work_values *v, struct work_result *result, struct err *e)
 {
@@ -431,7 +452,7 @@ work_do(const struct work_values *v, struct work_result *result, struct err *e)
 		err_set(e, ERR_USAGE, "unknown reason %.40s", v->post_mortem);
 	} else {
 		rc = work_post_mortem(&ask, events_path, (enum reason)reason,
-			reason_hint((enum reason)reason), result, e);
+			mortem_words((enum reason)reason), result, e);
 	}
 out:
 	event_close(events);
