@@ -156,6 +156,8 @@ version_in(const char *p, size_t n, char *out, size_t size)
 		while (i + k < n && k + 1 < size &&
 		       ((p[i + k] >= '0' && p[i + k] <= '9') || (k > 0 && p[i + k] == '.')))
 			k++;
+		while (k > 0 && p[i + k - 1] == '.') /* "1.13.2.git" */
+			k--;
 		if (k >= 3 && memchr(p + i, '.', k) != NULL) {
 			memcpy(out, p + i, k);
 			out[k] = '\0';
