@@ -22,6 +22,8 @@ CHECKED int plat_random_hex(char *out, size_t digits, struct err *e); /* + NUL *
 
 /* mkdir -p with the mode for new folders. */
 CHECKED int plat_mkdirs(const char *path, unsigned mode, struct err *e);
+/* write() until all n bytes are out.  -1 with errno set, for the caller's own words. */
+CHECKED int plat_write_all(int fd, const void *p, size_t n);
 /* Writes beside, fsyncs, renames, fsyncs the folder.  Never leaves half a file. */
 CHECKED int plat_write_file(const char *path, const void *p, size_t n, unsigned mode,
 	struct err *e);

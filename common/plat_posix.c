@@ -109,18 +109,19 @@ plat_mkdirs(const char *path, unsigned mode, struct err *e)
 	return 0;
 }
 
-static int
-write_all(int fd, const char *p, size_t n)
+int
+plat_write_all(int fd, const void *p, size_t n)
 {
+	const char *at = p;
 	ssize_t w;
 
 	while (n > 0) {
-		if ((w = write(fd, p, n)) < 0) {
+		if ((w = write(fd, at, n)) < 0) {
 			if (errno == EINTR)
 				continue;
 			return -1;
 		}
-		p += w;
+		at += w;
 		n -= (size_t)w;
 	}
 	return 0;
@@ -156,7 +157,7 @@ plat_write_file(const char *path, const void *p, size_t n, unsigned mode, struct
 		return -1;
 	if ((fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)) < 0)
 		return err_errno(e, errno, "%s", path);
-	if (fchmod(fd, mode) || write_all(fd, p, n) || fsync(fd)) {
+	if (fchmod(fd, mode) || plat_write_all(fd, p, n) || fsync(fd)) {
 		err_errno(e, errno, "write %s", path);
 		goto out;
 	}

@@ -36,18 +36,7 @@ struct transcript {
 static int
 raw_write(int fd, const char *p, size_t n, const char *path, struct err *e)
 {
-	ssize_t w;
-
-	while (n > 0) {
-		if ((w = write(fd, p, n)) < 0) {
-			if (errno == EINTR)
-				continue;
-			return err_errno(e, errno, "write %s", path);
-		}
-		p += w;
-		n -= (size_t)w;
-	}
-	return 0;
+	return plat_write_all(fd, p, n) ? err_errno(e, errno, "write %s", path) : 0;
 }
 
 static int

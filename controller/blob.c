@@ -10,6 +10,7 @@
 
 #include <zstd.h>
 
+#include "common/plat.h"
 #include "common/str.h"
 #include "controller/blob_format.h"
 
@@ -52,18 +53,7 @@ blob_path(const char *dir, const char *digest, char out[PATH_MAX], struct err *e
 int
 blob_write_all(int fd, const void *p, size_t n, struct err *e)
 {
-	const char *at = p;
-	ssize_t put;
-
-	while (n > 0) {
-		put = write(fd, at, n);
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return err_errno(e, errno, "writing a blob");
-		at += put, n -= (size_t)put;
-	}
-	return 0;
+	return plat_write_all(fd, p, n) ? err_errno(e, errno, "writing a blob") : 0;
 }
 
 /* 0 when all n bytes came; a short file is an error without errno. */
