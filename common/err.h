@@ -38,12 +38,14 @@ enum exit_status {
 	X(ERR_RANGE, "range_not_satisfiable", EXIT_USAGE, 416)                 \
 	X(ERR_BLOCKED, "blocked", EXIT_BLOCKED, 409)                           \
 	X(ERR_UNSUPPORTED, "unsupported", EXIT_BLOCKED, 501)                   \
+	X(ERR_NO_DEVICE, "no_device", EXIT_BLOCKED, 503)                       \
 	X(ERR_REFUSED, "refused", EXIT_REFUSED, 403)                           \
 	X(ERR_INTEGRITY, "integrity", EXIT_REFUSED, 422)                       \
 	X(ERR_UNREACHABLE, "unreachable", EXIT_UNREACHABLE, 502)               \
 	X(ERR_TIMEOUT, "timeout", EXIT_INCOMPLETE, 504)                        \
 	X(ERR_CANCELLED, "cancelled", EXIT_INCOMPLETE, 499)                    \
 	X(ERR_BUSY, "busy", EXIT_INCOMPLETE, 503)                              \
+	X(ERR_DEVICE, "device_failed", EXIT_INCOMPLETE, 502)                   \
 	X(ERR_NOSPACE, "disk_full", EXIT_INCOMPLETE, 507)                      \
 	X(ERR_NOMEM, "no_memory", EXIT_INCOMPLETE, 503)                        \
 	X(ERR_IO, "io", EXIT_INCOMPLETE, 500)

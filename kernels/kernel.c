@@ -42,7 +42,8 @@ _Static_assert(REF_TBQ3_BLOCK == 2 + 12, "norm, codes");
 	.v_bytes = REF_POLAR_BLOCK, .v_blocks = 1, .use_qjl = true, \
 	.quantise_v = ref_polar_qjl_quantise, .run = ref_fused_polar, .truth = ref_fused_polar
 #define ROW(n, k, schema_, ...) \
-	{ .name = n, .kernel = k, .schema = schema_, .tolerance = KERNEL_TOLERANCE, __VA_ARGS__ }
+	{ .name = n, .kernel = k, .schema = schema_, .tolerance = KERNEL_TOLERANCE, \
+	  .backends = KERNEL_ON_ALL, __VA_ARGS__ }
 
 /* In the order of the stream that make-fixtures draws. */
 const struct kernel kernels[KERNEL_COUNT] = {
@@ -72,6 +73,16 @@ const struct kernel kernels[KERNEL_COUNT] = {
 	ROW("fused_attn_qjl_polar_causal", "fused_attn_qjl_polar", KERNEL_FUSED,
 		.file = "fused_attn_qjl_polar_causal.json", .causal = true, KEY_QJL(PI_FUSED),
 		VALUE_POLAR),
+};
+
+const struct kernel_format kernel_formats[KERNEL_FORMATS] = {
+	{"turbo3", REF_TURBO3_BLOCK, REF_QUARTERS, 0, ref_turbo3_quantise},
+	{"turbo4", REF_TURBO4_BLOCK, REF_QUARTERS, 0, ref_turbo4_quantise},
+	{"turbo3_tcq", REF_TCQ_BLOCK, 1, 0, ref_tcq_quantise},
+	{"qjl", REF_QJL_BLOCK, 1, PI_QJL, ref_qjl_quantise},
+	{"polar", REF_POLAR_BLOCK, 1, 0, ref_polar_quantise},
+	{"polar_qjl", REF_POLAR_BLOCK, 1, 0, ref_polar_qjl_quantise},
+	{"tbq3_0", REF_TBQ3_BLOCK, REF_QUARTERS, 0, ref_tbq3_quantise},
 };
 
 const struct kernel *

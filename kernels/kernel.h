@@ -26,6 +26,27 @@ enum kernel_schema {
 	KERNEL_FUSED, /* head_dim, proj_dim, ..., cases */
 };
 
+/* A block format that an encoder writes, from float vectors of REF_HEAD. */
+#define KERNEL_FORMATS 7
+struct kernel_format {
+	const char *name;      /* "turbo3", ..., "tbq3_0" */
+	uint32_t bytes, blocks; /* of a block; blocks of a key */
+	uint64_t pi_seed;      /* of the projection, 0: none */
+	ref_quantise quantise; /* the truth */
+};
+extern const struct kernel_format kernel_formats[KERNEL_FORMATS];
+
+/* Backends that have the kernel; a bit each, in the order of kernel_backends[]. */
+enum {
+	KERNEL_ON_CPU = 1u << 0,
+	KERNEL_ON_CUDA = 1u << 1,
+	KERNEL_ON_HIP = 1u << 2,
+	KERNEL_ON_VULKAN = 1u << 3,
+	KERNEL_ON_EMULATED = 1u << 4, /* the CUDA and HIP sources, played on the CPU */
+	KERNEL_ON_METAL = 1u << 5,    /* translated only: no host program is built */
+	KERNEL_ON_ALL = (1u << 6) - 1,
+};
+
 struct kernel {
 	const char *name;      /* in suites, reports and commands */
 	const char *kernel;    /* the fixture's "kernel" field; several rows may share it */
@@ -40,6 +61,7 @@ struct kernel {
 	uint16_t norm_nan;
 	uint64_t pi_seed;      /* of the sketch's projection; 0: none */
 	double tolerance;
+	uint32_t backends;     /* KERNEL_ON_... */
 	ref_quantise quantise_k, quantise_v;
 	ref_run run;           /* the kernel, on the CPU */
 	ref_run truth;         /* what makes the expected numbers, from the raw query: the
