@@ -117,9 +117,10 @@ extern const struct kernel_backend backend_cpu;      /* scalar truth and SIMD */
 extern const struct kernel_backend backend_cuda;
 extern const struct kernel_backend backend_hip;
 extern const struct kernel_backend backend_vulkan;
-extern const struct kernel_backend backend_emulated; /* CUDA/HIP sources on the CPU */
+/* The CUDA and HIP sources played on the CPU: only in the program emulated-verify. */
+extern const struct kernel_backend backend_emulated;
 
-/* All of them, NULL-terminated. */
+/* The first four, NULL-terminated. */
 extern const struct kernel_backend *const kernel_backends[];
 const struct kernel_backend *backend_find(const char *name); /* NULL if unknown */
 
