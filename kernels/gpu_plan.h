@@ -21,6 +21,7 @@ struct gpu_limits {
 	uint32_t sms;          /* multiprocessors, compute units */
 	uint32_t warp;         /* lanes: 32 or 64 */
 	uint32_t shared;       /* bytes a block may ask for, opt-in included */
+	uint32_t shared_sm;    /* bytes of a multiprocessor, over its blocks */
 	bool matrix;           /* the code object for this device uses matrix units:
 	                        * CUDA of sm_80 and later, and the shim at 32 lanes */
 };

@@ -1,0 +1,256 @@
+#include "kernels/gpu_plan.h"
+
+#include <string.h>
+
+#include "common/str.h"
+#include "kernels/gpu_shape.h"
+#include "kernels/table.h"
+
+#define COPY_BLOCK 256
+#define PLAIN_BLOCK 256
+#define GRID_Y 65535u
+#define GRID_X 0x7fffffffu
+#define PORTABLE_KEYS (SCORE_BLOCK / 4) /* of a block at once */
+#define PORTABLE_BLOCKS 8               /* for each multiprocessor */
+#define MATRIX_KEYS (SCORE_BLOCK / 32 * STAGE_KEYS)
+#define SPLIT_KEYS 64                   /* no split of attention is smaller */
+
+/* A kernel of up to that many query heads for each read of the keys. */
+struct matrix_entry {
+	uint32_t heads;
+	const char *entry;
+};
+
+struct plan_row {
+	const char *portable, *plain;
+	struct matrix_entry matrix[3]; /* ascending; unused ones have 0 heads */
+	uint32_t shared;               /* of the matrix kernels */
+	const char *merge;             /* attention: joins the splits */
+};
+
+#define SCORE_ROW(f, entries, key)                                       \
+	{                                                                \
+		.portable = "score_" f, .plain = "plain_" f,             \
+		.matrix = {{4, "score_" f "_4"}, {8, "score_" f "_8"}},  \
+		.shared = SCORE_SHARED(entries, key),                    \
+	}
+#define QJL_ROW                                                             \
+	{                                                                   \
+		.portable = "score_qjl", .plain = "plain_qjl",              \
+		.matrix = {{2, "score_qjl_2"}, {4, "score_qjl_4"}, {8, "score_qjl_8"}}, \
+		.shared = QJL_SHARED,                                       \
+	}
+#define FUSED_ROW(f, bytes)                                                 \
+	{                                                                   \
+		.portable = "fused_" f, .plain = "plain_fused_" f,          \
+		.matrix = {{4, "fused_" f "_4"}, {8, "fused_" f "_8"}},     \
+		.shared = bytes, .merge = "fused_" f "_merge",              \
+	}
+
+/* In the order of kernels[]. */
+static const struct plan_row rows[KERNEL_COUNT] = {
+	SCORE_ROW("turbo3", 64, REF_QUARTERS * REF_TURBO3_BLOCK),
+	SCORE_ROW("turbo4", 256, REF_QUARTERS * REF_TURBO4_BLOCK),
+	SCORE_ROW("tcq", 512, REF_TCQ_BLOCK),
+	QJL_ROW,
+	SCORE_ROW("polar", 256, REF_POLAR_BLOCK),
+	SCORE_ROW("polar", 256, REF_POLAR_BLOCK),
+	SCORE_ROW("polar_preht", 256, REF_POLAR_BLOCK),
+	SCORE_ROW("polar_preht", 256, REF_POLAR_BLOCK),
+	FUSED_ROW("tbq", FUSED_TBQ_SHARED),
+	FUSED_ROW("polar", FUSED_POLAR_SHARED),
+	FUSED_ROW("tbq", FUSED_TBQ_SHARED),
+	FUSED_ROW("polar", FUSED_POLAR_SHARED),
+};
+
+enum way { WAY_MATRIX, WAY_PORTABLE, WAY_PLAIN };
+static const char *const way_names[] = {"matrix", "portable", "plain"};
+
+static bool
+fits(const struct plan_row *r, const struct gpu_limits *l)
+{
+	return l->matrix && r->shared <= l->shared;
+}
+
+size_t
+gpu_variants(const struct kernel *k, const struct gpu_limits *l,
+	     const char *names[BACKEND_VARIANTS])
+{
+	size_t n = 0, way = fits(&rows[k - kernels], l) ? WAY_MATRIX : WAY_PORTABLE;
+
+	for (; way <= WAY_PLAIN; way++)
+		names[n++] = way_names[way];
+	return n;
+}
+
+static uint32_t
+ceil_div(uint64_t a, uint64_t b)
+{
+	return (uint32_t)((a + b - 1) / b);
+}
+
+static uint32_t
+at_most(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t
+at_least(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct gpu_step *
+add_step(struct gpu_plan *p, const char *entry, uint32_t x, uint32_t y, uint32_t block)
+{
+	struct gpu_step *s = &p->steps[p->count++];
+
+	s->entry = entry;
+	s->grid[0] = at_least(x, 1);
+	s->grid[1] = at_least(y, 1);
+	s->grid[2] = 1;
+	s->block = block;
+	return s;
+}
+
+/* Work of a block row: query heads of one kv head, `heads` at a time. */
+static uint32_t
+block_rows(const struct backend_args *a, uint32_t heads)
+{
+	return a->n_kv_heads * ceil_div(a->n_heads / a->n_kv_heads, heads);
+}
+
+/* Which matrix kernel: the smallest that takes the whole group, else the largest. */
+static const struct matrix_entry *
+matrix_for(const struct plan_row *r, uint32_t gqa)
+{
+	size_t i, last = 0;
+
+	for (i = 0; i < str_count(r->matrix) && r->matrix[i].heads != 0; i++) {
+		if (gqa <= r->matrix[i].heads)
+			return &r->matrix[i];
+		last = i;
+	}
+	return &r->matrix[last];
+}
+
+static void
+plan_score(const struct plan_row *r, enum way way, const struct backend_args *a,
+	   const struct gpu_limits *l, struct gpu_plan *p)
+{
+	const struct matrix_entry *m = matrix_for(r, a->n_heads / a->n_kv_heads);
+	uint32_t y, per_sm;
+
+	switch (way) {
+	case WAY_MATRIX:
+		y = block_rows(a, m->heads);
+		/* Whole waves of blocks, each with several runs for every warp. */
+		per_sm = at_most(at_least(l->shared_sm / (r->shared + 1024), 1), 2);
+		add_step(p, m->entry,
+			 at_most(ceil_div(a->n_kv, MATRIX_KEYS),
+				 at_least(l->sms * per_sm / y, 1)),
+			 y, SCORE_BLOCK)
+			->shared = r->shared;
+		break;
+	case WAY_PORTABLE:
+		y = block_rows(a, SCORE_HEADS);
+		add_step(p, r->portable,
+			 at_most(ceil_div(a->n_kv, PORTABLE_KEYS),
+				 at_least(l->sms * PORTABLE_BLOCKS / y, 1)),
+			 y, SCORE_BLOCK);
+		break;
+	case WAY_PLAIN:
+		add_step(p, r->plain, ceil_div(a->n_kv, PLAIN_BLOCK / 32), a->n_heads,
+			 PLAIN_BLOCK);
+		break;
+	}
+}
+
+static uint32_t
+visible(const struct backend_args *a)
+{
+	return a->causal && a->q_pos_base < a->n_kv ? a->q_pos_base + 1 : a->n_kv;
+}
+
+static void
+plan_attention(const struct plan_row *r, enum way way, const struct backend_args *a,
+	       const struct gpu_limits *l, struct gpu_plan *p)
+{
+	const struct matrix_entry *m = matrix_for(r, a->n_heads / a->n_kv_heads);
+	uint32_t y, blocks;
+	struct gpu_step *s;
+
+	if (way == WAY_PLAIN) {
+		add_step(p, r->plain, a->n_heads, 1, 32);
+		return;
+	}
+	y = block_rows(a, way == WAY_MATRIX ? m->heads : SCORE_HEADS);
+	blocks = l->sms * (way == WAY_MATRIX ? FUSED_BLOCKS : PORTABLE_BLOCKS);
+	p->splits = at_least(at_most(ceil_div(visible(a), SPLIT_KEYS), blocks / y), 1);
+	s = add_step(p, way == WAY_MATRIX ? m->entry : r->portable, p->splits, y,
+		     way == WAY_MATRIX ? FUSED_BLOCK : SCORE_BLOCK);
+	if (way == WAY_MATRIX)
+		s->shared = r->shared;
+	add_step(p, r->merge, a->n_heads, 1, FUSED_MERGE_BLOCK);
+	p->work = (size_t)p->splits * a->n_heads * FUSED_PART * sizeof(float);
+}
+
+int
+gpu_plan_kernel(const struct kernel *k, size_t variant, const struct backend_args *a,
+		const struct gpu_limits *l, struct gpu_plan *out, struct err *e)
+{
+	const struct plan_row *r = &rows[k - kernels];
+	enum way way = (enum way)(variant + (fits(r, l) ? WAY_MATRIX : WAY_PORTABLE));
+	unsigned i;
+
+	memset(out, 0, sizeof *out);
+	if (way > WAY_PLAIN)
+		return err_set(e, ERR_UNSUPPORTED, "%s has no variant %zu", k->name, variant);
+	if (a->n_kv_heads == 0 || a->n_heads % a->n_kv_heads != 0)
+		return err_set(e, ERR_USAGE, "%u query heads do not divide over %u kv heads",
+			       a->n_heads, a->n_kv_heads);
+	if (a->n_heads == 0 || (a->n_kv == 0 && k->v_bytes == 0))
+		return 0;
+	if (k->v_bytes)
+		plan_attention(r, way, a, l, out);
+	else
+		plan_score(r, way, a, l, out);
+	for (i = 0; i < out->count; i++)
+		if (out->steps[i].grid[0] > GRID_X || out->steps[i].grid[1] > GRID_Y)
+			return err_set(e, ERR_UNSUPPORTED, "%s: a grid of %u x %u blocks",
+				       k->name, out->steps[i].grid[0], out->steps[i].grid[1]);
+	return 0;
+}
+
+int
+gpu_plan_copy(const struct backend_args *a, const struct gpu_limits *l,
+	      struct gpu_plan *out, struct err *e)
+{
+	memset(out, 0, sizeof *out);
+	if (a->out.bytes == 0 || a->out.bytes % 16 != 0)
+		return err_set(e, ERR_USAGE, "a copy of %zu bytes is not one of whole chunks of 16",
+			       a->out.bytes);
+	add_step(out, "copy_bytes",
+		 at_most(ceil_div(a->out.bytes, 16 * COPY_BLOCK), l->sms * 8), 1, COPY_BLOCK);
+	return 0;
+}
+
+void
+gpu_tables_fill(struct gpu_tables *t)
+{
+	/* Thresholds have one entry less: the last is never below anything. */
+	memset(t, 0, sizeof *t);
+	memcpy(t->turbo3_c, table_turbo3_centroids, sizeof t->turbo3_c);
+	memcpy(t->turbo3_t, table_turbo3_thresholds, sizeof table_turbo3_thresholds);
+	memcpy(t->turbo4_c, table_turbo4_centroids, sizeof t->turbo4_c);
+	memcpy(t->turbo4_t, table_turbo4_thresholds, sizeof table_turbo4_thresholds);
+	memcpy(t->tbq3_c, table_tbq3_codebook, sizeof t->tbq3_c);
+	memcpy(t->polar_c, table_polar_centroids, sizeof t->polar_c);
+	memcpy(t->polar_t, table_polar_boundaries, sizeof table_polar_boundaries);
+	memcpy(t->tcq_c, table_tcq_codebook, sizeof t->tcq_c);
+	memcpy(t->signs1, table_signs1, sizeof t->signs1);
+	memcpy(t->signs2, table_signs2, sizeof t->signs2);
+	memcpy(t->signs32, table_signs32, sizeof t->signs32);
+	memcpy(t->residual, table_polar_residual, sizeof t->residual);
+}
