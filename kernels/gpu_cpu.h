@@ -184,6 +184,24 @@ gpu_add(float a, float b)
 }
 
 static inline float
+gpu_div(float a, float b)
+{
+	return a / b;
+}
+
+static inline float
+gpu_sqrt(float v)
+{
+	return sqrtf(v);
+}
+
+static inline double
+gpu_sqrt_double(double v)
+{
+	return sqrt(v);
+}
+
+static inline float
 gpu_from_half(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff, bits;

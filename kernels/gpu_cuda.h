@@ -131,6 +131,24 @@ gpu_add(float a, float b)
 	return __fadd_rn(a, b);
 }
 
+GPU_INLINE float
+gpu_div(float a, float b)
+{
+	return __fdiv_rn(a, b);
+}
+
+GPU_INLINE float
+gpu_sqrt(float v)
+{
+	return __fsqrt_rn(v);
+}
+
+GPU_INLINE double
+gpu_sqrt_double(double v)
+{
+	return __dsqrt_rn(v);
+}
+
 #if GPU_MATRIX
 /* d += a * b; fragments as PTX lays them out for mma.m16n8k16 and mma.m16n8k32. */
 GPU_INLINE void

@@ -139,4 +139,23 @@ gpu_add(float a, float b)
 	return a + b;
 }
 
+/* Correctly rounded by hipcc's defaults; its __fsqrt_rn is not. */
+GPU_INLINE float
+gpu_div(float a, float b)
+{
+	return a / b;
+}
+
+GPU_INLINE float
+gpu_sqrt(float v)
+{
+	return sqrtf(v);
+}
+
+GPU_INLINE double
+gpu_sqrt_double(double v)
+{
+	return sqrt(v);
+}
+
 #endif
