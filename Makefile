@@ -30,6 +30,34 @@ LIBS.agent      = $(call libs,libmicrohttpd inih) $(LIBS.common)
 LIBS.controller = $(call libs,libcurl sqlite3 libzstd inih) $(LIBS.common)
 LIBS.all        = $(call libs,libmicrohttpd libcurl sqlite3 libzstd inih) $(LIBS.common)
 
+# Device code depends on neither mode nor host: made once, in build/device.
+DEV     := build/device
+CU      := $(wildcard kernels/*.cu)
+# The tool in PATH, in its usual place, or as deploy/fetch-nvcc left it.
+nvccs   := $(shell command -v nvcc 2>/dev/null) \
+           $(wildcard /usr/local/cuda/bin/nvcc $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/verify/nvcc/bin/nvcc)
+NVCC    ?= $(firstword $(nvccs))
+HIPCC   ?= $(shell command -v hipcc 2>/dev/null)
+NM      ?= nm
+OBJCOPY ?= objcopy
+# Chips with code of their own, as far as this nvcc knows them; for later ones PTX, from
+# the first chip with the matrix instructions that kernels use.
+sms     := $(if $(NVCC),$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
+SM      := $(filter $(sms) $(sms:%=%a),75 80 86 89 90a 100 120)
+GFX     := $(if $(HIPCC),gfx90a)
+FATBINS := $(if $(SM),$(CU:kernels/%.cu=$(DEV)/%.fatbin))
+COS     := $(foreach g,$(GFX),$(CU:kernels/%.cu=$(DEV)/%.$(g).co))
+SOURCES := $(shell awk -f kernels/embed_sources.awk $(CU))
+NVCC_ALL = $(NVCC) -std=c++17 -O3 -I. -fatbin -Werror all-warnings \
+           $(foreach s,$(SM),-gencode arch=compute_$(s),code=sm_$(s)) \
+           -gencode arch=compute_80,code=compute_80
+HIP_ALL  = $(HIPCC) -std=c++17 -O3 -I. -x hip --genco -Wall -Werror
+# Kernels as C++ for the CPU.  Without ASan, which can not follow fibers; what is undefined
+# on a GPU traps.
+SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exceptions -fno-rtti \
+           -fno-threadsafe-statics -ffp-contract=off -fsanitize=alignment,bounds \
+           -fsanitize-undefined-trap-on-error -Wall -Wextra -Wno-unknown-pragmas $(if $(CI),-Werror)
+
 PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/cpu-verify $(B)/make-fixtures $(B)/make-model
 UNIT  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -63,6 +91,48 @@ $(B)/preload/%.so: agent/preload/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -fPIC -shared -s $(WARN) -o $@ $<
 
+# What one kernel includes, but for the names of other compilers.
+others   := kernels/gpu_cpu.h kernels/gpu_fiber.h common/err.h
+closure   = $(filter-out $(others) $(2),$(shell awk -f kernels/embed_sources.awk $(1)))
+$(foreach c,$(CU),$(eval $(c:kernels/%.cu=$(DEV)/%.fatbin): $(call closure,$(c),kernels/gpu_hip.h)))
+$(foreach c,$(CU),$(eval $(c:kernels/%.cu=$(DEV)/%.gfx90a.co): $(call closure,$(c),kernels/gpu_cuda.h)))
+$(DEV)/%.fatbin: kernels/%.cu Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  NVCC $<")
+	$(Q)$(NVCC_ALL) -o $@ $<
+# code object for one chip: the stem is NAME.CHIP
+$(DEV)/%.co: Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  HIP $*")
+	$(Q)$(HIP_ALL) --offload-arch=$(lastword $(subst ., ,$*)) -o $@ kernels/$(firstword $(subst ., ,$*)).cu
+# What was made goes into every program; a row less when a compiler is not there.
+$(DEV)/code.list: FORCE
+	@mkdir -p $(@D)
+	@{ for f in $(notdir $(FATBINS)); do echo "cuda $$f $(DEV)/$$f $(SM:%=sm_%) compute_80"; done; \
+	   for f in $(notdir $(COS)); do a=$${f%.co}; echo "hip $$f $(DEV)/$$f $${a##*.}"; done; \
+	   for f in $(SOURCES); do echo "source $$f $$f"; done; } >$@.new; \
+	 if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+FORCE:
+$(B)/gen/gpu_code.S: $(DEV)/code.list kernels/embed_code.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f kernels/embed_code.awk $< >$@
+$(B)/gen/gpu_code.o: $(B)/gen/gpu_code.S $(FATBINS) $(COS) $(SOURCES)
+	$(Q)$(CC) -c -o $@ $<
+
+# Both waves in one program: every name of an object gets its wave in front.
+define wave
+$(B)/wave$(1)/%.o: %.cu Makefile
+	@mkdir -p $$(@D); $$(if $$(V),,echo "  WAVE$(1) $$<")
+	$$(Q)$$(SHIM_ALL) -DGPU_WAVE=$(1) -MF $$(@:.o=.d) -MT $$@ -c -o $$@.plain $$<
+	$$(Q)$$(NM) -g --defined-only $$@.plain | awk '{ print $$$$3, "wave$(1)_" $$$$3 }' >$$@.names
+	$$(Q)$$(OBJCOPY) --redefine-syms=$$@.names $$@.plain $$@
+endef
+$(foreach w,32 64,$(eval $(call wave,$(w))))
+WAVES := $(foreach w,32 64,$(CU:%.cu=$(B)/wave$(w)/%.o))
+$(B)/gen/gpu_emulated.c: $(WAVES) kernels/embed_emulated.awk
+	@mkdir -p $(@D)
+	$(Q)$(NM) -g --defined-only $(WAVES) | awk -f kernels/embed_emulated.awk >$@
+$(B)/kernels/gpu_fiber.o: FLAGS.asan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
+$(B)/libemulated.a: $(B)/kernels/gpu_fiber.o $(B)/gen/gpu_emulated.o $(WAVES)
+
 $(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
 	@mkdir -p $(@D)
 	$(Q)awk -f sql/embed.awk $(sort $(filter %.sql,$^)) > $@
@@ -70,7 +140,7 @@ $(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
 $(B)/lib%.a:
 	$(Q)rm -f $@; $(AR) rcs $@ $^
 $(B)/libcommon.a: $(call objs,common)
-$(B)/libkernels.a: $(call objs,kernels,$(KTOOL))
+$(B)/libkernels.a: $(call objs,kernels,$(KTOOL) kernels/gpu_fiber.c) $(B)/gen/gpu_code.o
 $(B)/libagent.a: $(call objs,agent)
 $(B)/libcontroller.a: $(call objs,controller) $(B)/gen/sql.o
 

@@ -16,6 +16,7 @@
 #ifndef KERNELS_GPU_FIBER_H
 #define KERNELS_GPU_FIBER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
