@@ -21,8 +21,8 @@ struct cpu_kernel {
 };
 
 struct cpu_set {
-	const char *arch;     /* "x86-64 avx512": of struct backend_device, and the key */
-	const char *variant;  /* "avx512" */
+	const char *arch; /* "x86-64 avx512": of struct backend_device, and the key */
+	const char *variant; /* "avx512" */
 	bool (*usable)(void);
 	const struct cpu_kernel *kernels; /* NULL: the scalar truth of each row */
 	size_t kernel_count;
@@ -33,8 +33,11 @@ extern const struct cpu_set *const cpu_sets[];
 extern const size_t cpu_set_count;
 
 extern const struct cpu_set cpu_scalar;
-extern const struct cpu_set cpu_avx512, cpu_avx2; /* x86-64 only */
-extern const struct cpu_set cpu_neon;             /* aarch64 only */
+
+/* Rows of a set's file, which is nothing on another processor. */
+#define CPU_KERNELS 8
+extern const struct cpu_kernel cpu_avx512[CPU_KERNELS], cpu_avx2[CPU_KERNELS];
+extern const struct cpu_kernel cpu_neon[CPU_KERNELS];
 
 /* The set's implementation of what `scalar` computes; NULL if it has none. */
 ref_run cpu_find(const struct cpu_set *s, ref_run scalar);

@@ -235,11 +235,12 @@ cpu_copy(struct backend_session *s, struct backend_buffer *to, size_t to_at,
 	return 0;
 }
 
-/* A span that holds count things of `each` bytes, counted as rows * columns. */
+/* A span that holds rows * columns things of `each` bytes; nothing needs no buffer. */
 static void *
 operand(const struct backend_span *s, const char *what, size_t rows, size_t columns,
 	size_t each, struct err *e)
 {
+	static float nothing[1];
 	size_t need;
 
 	if (__builtin_mul_overflow(rows, columns, &need) ||
@@ -249,6 +250,8 @@ operand(const struct backend_span *s, const char *what, size_t rows, size_t colu
 			s->bytes, rows, columns);
 		return NULL;
 	}
+	if (need == 0 && s->buffer == NULL)
+		return nothing;
 	return bytes_at(s->buffer, s->at, s->bytes, what, e);
 }
 
