@@ -1,0 +1,65 @@
+#include "kernels/gpu_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/str.h"
+
+int
+gpu_library_load(const char *const *names, const struct gpu_symbol *symbols, size_t count,
+	void *into, struct err *e)
+{
+	void *library = NULL, *address;
+	const char *why = NULL;
+	size_t i;
+
+	for (i = 0; names[i] != NULL && library == NULL; i++)
+		if ((library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL)) == NULL &&
+			(i == 0 || names[i + 1] == NULL))
+			why = dlerror();
+	if (library == NULL)
+		return err_set(e, ERR_NO_DEVICE, "%s", why ? why : names[0]);
+	for (i = 0; i < count; i++) {
+		address = dlsym(library, symbols[i].name);
+		if (address == NULL && !symbols[i].optional)
+			return err_set(e, ERR_NO_DEVICE, "%s has no %s", names[0],
+				symbols[i].name);
+		memcpy((char *)into + symbols[i].at, &address, sizeof address);
+	}
+	return 0;
+}
+
+int
+gpu_library_fail(const struct gpu_status *rows, size_t count, int status, const char *call,
+	const char *name, struct err *e)
+{
+	enum err_code code = ERR_DEVICE;
+	const char *hint = NULL;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (rows[i].status == status) {
+			code = rows[i].code;
+			hint = rows[i].hint;
+		}
+	if (name != NULL)
+		err_set(e, code, "%s: %s", call, name);
+	else
+		err_set(e, code, "%s: error %d", call, status);
+	return hint ? err_hint(e, "%s", hint) : -1;
+}
+
+void
+gpu_library_uuid(const uint8_t bytes[16], char out[37])
+{
+	static const uint8_t ends[] = { 4, 6, 8, 10, 16 };
+	size_t i, at = 0, group;
+
+	for (i = group = 0; group < str_count(ends); group++) {
+		for (; i < ends[group]; i++, at += 2)
+			(void)snprintf(out + at, 37 - at, "%02x", bytes[i]);
+		if (i < 16)
+			out[at++] = '-';
+	}
+}
