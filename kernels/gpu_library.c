@@ -6,20 +6,38 @@
 
 #include "common/str.h"
 
+/* Opens the first that is there.  When none is, why holds the loader's words: those about
+ * a library that was found but could not be used before those about one that was not. */
+static void *
+open_first(const char *const *names, char *why, size_t size)
+{
+	const char *said;
+	void *library;
+	size_t i;
+
+	why[0] = '\0';
+	for (i = 0; names[i] != NULL; i++) {
+		if ((library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL)) != NULL)
+			return library;
+		if ((said = dlerror()) == NULL)
+			said = names[i];
+		if (why[0] == '\0' || !str_starts(said, names[i]) ||
+			strstr(said, "cannot open shared object file") == NULL)
+			str_show(why, size, said, strlen(said));
+	}
+	return NULL;
+}
+
 int
 gpu_library_load(const char *const *names, const struct gpu_symbol *symbols, size_t count,
 	void *into, struct err *e)
 {
-	void *library = NULL, *address;
-	const char *why = NULL;
+	char why[256];
+	void *library = open_first(names, why, sizeof why), *address;
 	size_t i;
 
-	for (i = 0; names[i] != NULL && library == NULL; i++)
-		if ((library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL)) == NULL &&
-			(i == 0 || names[i + 1] == NULL))
-			why = dlerror();
 	if (library == NULL)
-		return err_set(e, ERR_NO_DEVICE, "%s", why ? why : names[0]);
+		return err_set(e, ERR_NO_DEVICE, "%s", why);
 	for (i = 0; i < count; i++) {
 		address = dlsym(library, symbols[i].name);
 		if (address == NULL && !symbols[i].optional)
