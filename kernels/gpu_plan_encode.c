@@ -9,7 +9,7 @@
 static const struct encoder {
 	ref_quantise truth;
 	const char *entry;
-	uint32_t keys;         /* of a block */
+	uint32_t keys; /* of a block */
 } encoders[] = {
 	{ref_turbo3_quantise, "encode_turbo3", ENCODE_TILE},
 	{ref_turbo4_quantise, "encode_turbo4", ENCODE_TILE},
@@ -42,7 +42,8 @@ gpu_plan_encode(const struct kernel_format *f, size_t keys, const struct gpu_lim
 	 * the static part, at most 21 KiB, fits every one. */
 	(void)l;
 	if (n == NULL)
-		return err_set(e, ERR_UNSUPPORTED, "no encoder of %s for GPUs", f->name);
+		return err_set(e, ERR_UNSUPPORTED, "no encoder of %s for GPUs",
+			       f->name);
 	if (keys == 0)
 		return err_set(e, ERR_UNSUPPORTED, "no keys to encode");
 	blocks = keys / n->keys + (keys % n->keys != 0);
