@@ -132,6 +132,7 @@ $(B)/gen/gpu_emulated.c: $(WAVES) kernels/embed_emulated.awk
 	$(Q)$(NM) -g --defined-only $(WAVES) | awk -f kernels/embed_emulated.awk >$@
 $(B)/kernels/gpu_fiber.o: FLAGS.asan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 $(B)/libemulated.a: $(B)/kernels/gpu_fiber.o $(B)/gen/gpu_emulated.o $(WAVES)
+$(B)/unit/test_encode: $(B)/libemulated.a
 
 $(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
 	@mkdir -p $(@D)
