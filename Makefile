@@ -7,8 +7,11 @@ B       := build/$(TARGET)-$(MODE)
 Q        = $(if $(V),,@)
 PKG_CONFIG ?= pkg-config
 
-# x_SUFFIX.c is built only where SUFFIX belongs.
-FOR.linux := linux posix
+# x_SUFFIX.c is built only where SUFFIX belongs; aarch64 is the kernels' part alone.
+FOR.linux     := linux posix
+FOR.aarch64   := linux posix
+PARTS.linux   := agent controller kernels common
+PARTS.aarch64 := kernels common
 other := $(filter-out $(FOR.$(TARGET)),linux posix win32)
 pick   = $(filter-out $(other:%=\%_%.c),$(wildcard $(1)/*.c)) $(wildcard $(1)/*.S)
 objs   = $(patsubst %,$(B)/%.o,$(basename $(filter-out %main.c $(2),$(call pick,$(1)))))
@@ -62,13 +65,13 @@ PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/cpu-verify $(B)/make-fixt
 UNIT  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
-ARS   := $(B)/libagent.a $(B)/libcontroller.a $(B)/libkernels.a $(B)/libcommon.a
+ARS   := $(PARTS.$(TARGET):%=$(B)/lib%.a)
 KTOOL := kernels/make_fixtures.c
 
 .SECONDARY:
 .DELETE_ON_ERROR:
 .PHONY: all programs check unit asan fuzz fuzz-run bench lint demo fixtures install clean help deps-build \
-        agent-portable agent-portable-check
+        agent-portable agent-portable-check aarch64-check aarch64-run
 all: deps-build ## both programs and the tools beside them
 	$(Q)$(MAKE) --no-print-directory programs
 programs: $(PROGS)
@@ -205,6 +208,17 @@ agent-portable: ## build/portable/verify-agent for a bare host: needs libc and l
 	$(Q)deploy/portable gate $(PORTABLE)
 agent-portable-check: agent-portable ## the same, then runs it in a bare chroot
 	$(Q)tests/run build/portable $(CURDIR)/tests/cases/80-portable.sh
+# Tests of the kernels' part that start no other program.
+AARCH64 := $(B)/cpu-verify $(addprefix $(B)/unit/test_,cpu_simd ref kernel kernel_fixture device \
+  digest elog elog_judge err job json judge lane opt sign str suite transcript verdict)
+aarch64-check: ## cross-builds the kernels' part and runs it, emulated by qemu-aarch64
+	$(Q)deploy/install-packages build aarch64
+	$(Q)s=$$(deploy/sysroot arm64) && export PKG_CONFIG_SYSROOT_DIR=$$s \
+	  PKG_CONFIG_LIBDIR=$$s/usr/lib/aarch64-linux-gnu/pkgconfig && $(MAKE) --no-print-directory \
+	  TARGET=aarch64 MODE=release CC="aarch64-linux-gnu-gcc --sysroot=$$s" AR=aarch64-linux-gnu-ar \
+	  EMULATOR="qemu-aarch64 -L $$s" aarch64-run
+aarch64-run: $(AARCH64)
+	$(Q)for t in $^; do echo "  EMULATED $${t##*/}"; $(EMULATOR) $$t || exit 1; done
 install: all ## honours DESTDIR= and PREFIX=
 	install -D -m 755 $(B)/verify-agent $(DESTDIR)$(PREFIX)/sbin/verify-agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller $(B)/cpu-verify $(B)/make-model
