@@ -229,6 +229,6 @@ install: all ## honours DESTDIR= and PREFIX=
 clean: ## remove build/
 	rm -rf build
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' Makefile
+	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' Makefile
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
