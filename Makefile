@@ -61,7 +61,8 @@ SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exception
            -fno-threadsafe-statics -ffp-contract=off -fsanitize=alignment,bounds \
            -fsanitize-undefined-trap-on-error -Wall -Wextra -Wno-unknown-pragmas $(if $(CI),-Werror)
 
-PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/cpu-verify $(B)/make-fixtures $(B)/make-model
+PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/make-fixtures $(B)/make-model \
+         $(addprefix $(B)/,cpu-verify cuda-verify hip-verify emulated-verify)
 UNIT  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/unit/test_*.c))
 FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
@@ -70,7 +71,8 @@ KTOOL := kernels/make_fixtures.c
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all programs check unit asan fuzz fuzz-run bench lint demo fixtures install clean help deps-build \
+.PHONY: all programs check unit asan fuzz fuzz-run bench lint demo \
+        cpu-verify cuda-verify hip-verify emulated-verify fixtures install clean help deps-build \
         agent-portable agent-portable-check aarch64-check aarch64-run
 all: deps-build ## both programs and the tools beside them
 	$(Q)$(MAKE) --no-print-directory programs
@@ -152,7 +154,9 @@ $(B)/verify-agent: $(B)/agent/main.o $(B)/libagent.a $(B)/libkernels.a $(B)/libc
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.agent)
 $(B)/verify-controller: $(B)/controller/main.o $(B)/libcontroller.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.controller)
-$(B)/cpu-verify: $(B)/kernels/cpu_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
+$(B)/emulated-verify: $(B)/kernels/emulated_verify_main.o $(B)/libkernels.a $(B)/libemulated.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
+$(B)/%-verify: $(B)/kernels/%_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 $(B)/make-fixtures: $(B)/kernels/make_fixtures.o $(B)/libkernels.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
@@ -195,6 +199,16 @@ demo: ## installs what is missing, builds, runs the main job, prints verdict and
 	$(Q)deploy/install-packages demo
 	$(Q)$(MAKE) --no-print-directory programs
 	$(Q)deploy/demo $(B)
+# Each builds its program and checks the kernels on this machine; ARGS= for options.
+verify = $(Q)deploy/install-packages build && $(MAKE) --no-print-directory $(B)/$@ && $(B)/$@ $(ARGS)
+cpu-verify: ## checks the kernels on this processor
+	$(verify)
+cuda-verify: ## checks the kernels on this machine's NVIDIA GPU
+	$(verify)
+hip-verify: ## checks the kernels on this machine's AMD GPU
+	$(verify)
+emulated-verify: ## plays the CUDA and HIP kernels on the processor
+	$(verify)
 lint: ## layers, banned calls, cppcheck, shellcheck, man pages
 	$(Q)deploy/install-packages build check lint
 	$(Q)tests/lint
