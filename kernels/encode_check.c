@@ -91,10 +91,11 @@ encode_batch(struct work *w, const float *x, size_t n, uint8_t garbage, uint8_t 
 	size_t end = 0, after;
 	int rc = -1;
 
-	m.x_at = place(&end, n * REF_HEAD * sizeof *x);
-	m.pi_at = place(&end, w->pi != NULL ? REF_PI * sizeof *w->pi : 0);
+	/* Keys come last, so that reading on leaves the buffer where that can show. */
 	m.out_at = place(&end, m.out_bytes);
-	m.size = place(&end, 0);
+	m.pi_at = place(&end, w->pi != NULL ? REF_PI * sizeof *w->pi : 0);
+	m.x_at = place(&end, n * REF_HEAD * sizeof *x);
+	m.size = end + BACKEND_TAIL;
 	after = m.out_at + m.out_bytes;
 	if ((m.bytes = malloc(m.size)) == NULL || (m.seen = malloc(m.size)) == NULL) {
 		err_set(e, ERR_NOMEM, "no memory for %zu bytes of keys", m.size);

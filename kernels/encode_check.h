@@ -16,8 +16,8 @@
  *   times the sum of the terms' magnitudes away from the true sum, u = 2^-24.  The residual
  *   bit of polar_qjl: the same bound, and 4 ulp of each of the values.
  *
- * Inputs that leave no room for rounding (zero, one element that is a power of 2) leave
- * none for codes either: there the rule for ties decides.  Of keys that are not finite only
+ * Keys whose sums have no more than one term (zero, one element) leave no room for rounding,
+ * and none for codes either: there the rule for ties decides.  Of keys that are not finite only
  * norm and reserved bytes are looked at: their codes have no meaning, but encoders end.
  *
  * Every key is encoded twice over different garbage, in batches of odd sizes, between

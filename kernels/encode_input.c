@@ -29,6 +29,16 @@ fill_one_hot(form *f, struct ref_rng *rng, size_t n, float x[REF_HEAD])
 	x[(37 * n + 5) % REF_HEAD] = ldexpf(n % 2 ? -1.0f : 1.0f, 3 * (int)n - 48);
 }
 
+/* One element half way between two numbers of fp16, then of bf16. */
+static void
+fill_halfway(form *f, struct ref_rng *rng, size_t n, float x[REF_HEAD])
+{
+	unsigned bits = n % 2 ? 8 : 11, odd = 2 * ((unsigned)n / 2) + 1;
+
+	fill_zero(f, rng, n, x);
+	x[(11 * n + 64) % REF_HEAD] = 1.0f + ldexpf((float)odd, -(int)bits);
+}
+
 static void
 fill_equal(form *f, struct ref_rng *rng, size_t n, float x[REF_HEAD])
 {
@@ -142,6 +152,7 @@ fill_not_finite(form *f, struct ref_rng *rng, size_t n, float x[REF_HEAD])
 
 static const struct encode_kind kinds[] = {
 	{"zero", true, 1, fill_zero},	      {"one-hot", true, 32, fill_one_hot},
+	{"halfway", true, 16, fill_halfway},
 	{"equal", false, 9, fill_equal},      {"ties", false, 32, fill_ties},
 	{"top", false, 16, fill_top},	      {"subnormal", false, 36, fill_subnormal},
 	{"extreme", false, 24, fill_extreme}, {"not-finite", false, 9, fill_not_finite},

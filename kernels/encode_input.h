@@ -17,7 +17,7 @@
 
 struct encode_kind {
 	const char *name;        /* "zero", "ties" */
-	bool exact;              /* no order of sums changes a code: none may differ */
+	bool exact;              /* at most one element is not 0: no code may differ */
 	size_t keys;             /* of it; 0: as many as are asked for */
 	void (*fill)(const struct encode_form *f, struct ref_rng *rng, size_t n,
 		float x[REF_HEAD]);
