@@ -140,13 +140,14 @@ GPU_DEVICE void
 hadamard_group(float v[N], uint32_t lane)
 {
 #pragma unroll
-	for (int h = 1; h < LANES; h *= 2)
-#pragma unroll
-		for (int i = 0; i < N; i++) {
-			float other = gpu_shfl_xor(v[i], h, LANES);
+	for (int h = 1; h < LANES; h *= 2) {
+		/* The upper lane of a pair takes the difference: other - own. */
+		uint32_t upper = lane & h ? ENCODE_SIGN : 0;
 
-			v[i] = lane & h ? other - v[i] : v[i] + other;
-		}
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = gpu_shfl_xor(v[i], h, LANES) + gpu_float(gpu_bits(v[i]) ^ upper);
+	}
 }
 
 #endif
