@@ -7,6 +7,19 @@
 #include "common/str.h"
 #include "kernels/verify.h"
 
+/* The backend of "cpu-verify", "cuda-verify" and so on; NULL when it is none of them. */
+static const struct kernel_backend *
+verified(const char *command)
+{
+	struct err ignored = {0};
+	char name[32];
+
+	if (!str_ends(command, "-verify") || str_copy(name, sizeof name, command, &ignored))
+		return NULL;
+	name[strlen(name) - strlen("-verify")] = '\0';
+	return backend_find(name);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -25,13 +38,15 @@ main(int argc, char **argv)
 		.help = "examples:\n"
 			"  verify-agent serve                       the daemon that verify-controller talks to\n"
 			"  verify-agent run cpu --report r.json     one run without a daemon\n"
-			"  verify-agent cpu-verify                  the kernel fixtures alone (cpu-verify --help)",
+			"  verify-agent cpu-verify                  the kernels alone (cpu-verify --help); also\n"
+			"                                           cuda-verify, hip-verify, vulkan-verify",
 		.commands = commands,
 		.count = str_count(commands),
 	};
+	const struct kernel_backend *backend;
 
-	/* a program of its own that also lives in this file, so that one file is enough */
-	if (argc > 1 && strcmp(argv[1], "cpu-verify") == 0)
-		return cpu_verify_main(argc - 1, argv + 1);
+	/* programs of their own that also live in this file, so that one file is enough */
+	if (argc > 1 && (backend = verified(argv[1])) != NULL)
+		return verify_main(backend, argc - 1, argv + 1);
 	return opt_main(&program, argc, argv);
 }

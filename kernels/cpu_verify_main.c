@@ -1,10 +1,10 @@
 /*
- * cpu-verify - the reference kernels against their fixtures, as a program.
+ * cpu-verify - the kernels that run on the processor against their fixtures.
  */
 #include "kernels/verify.h"
 
 int
 main(int argc, char **argv)
 {
-	return cpu_verify_main(argc, argv);
+	return verify_main(&backend_cpu, argc, argv);
 }

@@ -15,354 +15,66 @@
 #include "common/plat.h"
 #include "common/str.h"
 #include "kernels/verify.h"
+#include "tests/unit/fake_backend.h"
 
-/* Three outputs of a turbo3 case; the backends below decide what they are. */
-static float wanted[3] = {1.0f, -2.0f, 0.0f};
-static struct fixture small;
-
-static const struct kernel *
-small_fixture(void)
-{
-	memset(&small, 0, sizeof small);
-	small.case_count = 1;
-	small.cases[0].in = (struct ref_case){1, 1, 3, NULL, NULL, NULL, false, false, 0, 0};
-	small.cases[0].expected = wanted;
-	small.cases[0].expected_count = 3;
-	return kernel_find("turbo3");
-}
+/* What the program runs on: the processor, or the device of the tests. */
+static const struct kernel_backend *backend = &backend_cpu;
 
 static int
-write_right(const struct ref_case *c, float *out, struct err *e)
+on_cpu(void **state)
 {
-	(void)e;
-	memcpy(out, wanted, c->n_kv * sizeof *out);
+	(void)state;
+	backend = &backend_cpu;
 	return 0;
 }
 
 static int
-write_half_off(const struct ref_case *c, float *out, struct err *e)
+on_fake(void **state)
 {
-	(void)c, (void)e;
-	out[0] = 1.5f, out[1] = -2.0f, out[2] = 0.0f;
+	(void)state;
+	fake_reset();
+	backend = &backend_fake;
 	return 0;
 }
 
-static int
-write_after(const struct ref_case *c, float *out, struct err *e)
-{
-	((uint8_t *)out)[3 * sizeof *out] ^= 1;
-	return write_right(c, out, e);
-}
-
-static int
-write_far_after(const struct ref_case *c, float *out, struct err *e)
-{
-	((uint8_t *)out)[3 * sizeof *out + VERIFY_GUARD - 1] ^= 1;
-	return write_right(c, out, e);
-}
-
-static int
-write_before(const struct ref_case *c, float *out, struct err *e)
-{
-	out[-1] = 0;
-	return write_right(c, out, e);
-}
-
-static int
-write_too_little(const struct ref_case *c, float *out, struct err *e)
-{
-	(void)c, (void)e;
-	out[0] = wanted[0], out[1] = wanted[1];
-	return 0;
-}
-
-static int
-write_infinity(const struct ref_case *c, float *out, struct err *e)
-{
-	(void)c, (void)e;
-	out[0] = wanted[0], out[1] = -INFINITY, out[2] = NAN;
-	return 0;
-}
-
-static int
-write_nothing_for_want_of_memory(const struct ref_case *c, float *out, struct err *e)
-{
-	(void)c, (void)out;
-	return err_set(e, ERR_NOMEM, "no memory on the device");
-}
+static char output[262144], errors[8192];
 
 static void
-every_kernel_passes_far_below_the_tolerance(void **state)
+read_back(FILE *f, char *out, size_t size)
 {
-	static const size_t elements[KERNEL_COUNT] = {8, 8, 8, 8, 8, 8, 8, 8, 1920, 1920, 1536,
-		1536};
-	struct verify_options o = {0};
-	struct verify_report r;
-	size_t i;
-
-	(void)state;
-	verify_run(&o, &r);
-	assert_int_equal(r.check_count, KERNEL_COUNT);
-	for (i = 0; i < KERNEL_COUNT; i++) {
-		assert_int_equal(r.checks[i].outcome, OUTCOME_PASS);
-		assert_int_equal(r.checks[i].elements, elements[i]);
-		/* A correct kernel lands at about 1e-5; the stored digits allow no 0. */
-		assert_true(r.checks[i].max_abs < 1.5e-5);
-		assert_true(r.checks[i].max_abs > 0);
-		assert_true(r.checks[i].nmse < 1e-11);
-		assert_int_equal(r.checks[i].non_finite, 0);
-		assert_true(r.checks[i].guard_intact);
-		assert_true(r.checks[i].tolerance == 1e-3);
-	}
-	assert_true(r.controls[0].caught);
-	assert_true(r.controls[1].caught);
-	assert_int_equal(r.passed, KERNEL_COUNT);
-	assert_int_equal(r.outcome, OUTCOME_PASS);
-	assert_int_equal(verify_exit(&r), 0);
-}
-
-static void
-preht_kernel_also_answers_the_polar_fixtures(void **state)
-{
-	static const char *const names[] = {"polar", "polar_qjl"};
-	const struct kernel *preht = kernel_find("polar_preht"), *k;
-	struct verify_check check;
-	struct fixture *f = NULL;
-	struct err e = {0};
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < str_count(names); i++) {
-		assert_non_null(k = kernel_find(names[i]));
-		assert_int_equal(fixture_load(k, NULL, &f, NULL, &e), 0);
-		verify_fixture(k, f, preht->run, 1e-3, &check);
-		assert_int_equal(check.outcome, OUTCOME_FAIL); /* q is not transformed */
-		ref_hadamard(f->cases[0].q, REF_HEAD);
-		verify_fixture(k, f, preht->run, 1e-3, &check);
-		assert_int_equal(check.outcome, OUTCOME_PASS);
-		fixture_free(f);
-	}
-}
-
-static void
-measures_are_what_they_say(void **state)
-{
-	const struct kernel *k = small_fixture();
-	struct verify_check c;
-
-	(void)state;
-	verify_fixture(k, &small, write_half_off, 0.75, &c);
-	assert_int_equal(c.outcome, OUTCOME_PASS);
-	assert_int_equal(c.elements, 3);
-	assert_true(c.max_abs == 0.5);
-	assert_true(c.max_rel == 0.5);
-	assert_true(c.nmse == 0.25 / 5);
-}
-
-static void
-difference_of_just_the_tolerance_fails(void **state)
-{
-	const struct kernel *k = small_fixture();
-	struct verify_check c;
-
-	(void)state;
-	verify_fixture(k, &small, write_half_off, 0.5, &c);
-	assert_int_equal(c.outcome, OUTCOME_FAIL);
-	assert_int_equal(c.over, 1);
-	verify_fixture(k, &small, write_half_off, 0.5000001, &c);
-	assert_int_equal(c.outcome, OUTCOME_PASS);
-}
-
-static void
-write_outside_the_output_fails(void **state)
-{
-	static const ref_run runs[] = {write_after, write_far_after, write_before};
-	const struct kernel *k = small_fixture();
-	struct verify_check c;
-	size_t i;
-
-	(void)state;
-	verify_fixture(k, &small, write_right, 1e-3, &c);
-	assert_int_equal(c.outcome, OUTCOME_PASS);
-	assert_true(c.guard_intact);
-	for (i = 0; i < str_count(runs); i++) {
-		verify_fixture(k, &small, runs[i], 1e-3, &c);
-		assert_int_equal(c.outcome, OUTCOME_FAIL);
-		assert_false(c.guard_intact);
-		assert_int_equal(c.over, 0); /* the numbers themselves are right */
-		assert_non_null(strstr(c.detail, "outside"));
-	}
-}
-
-static void
-output_that_is_not_finite_or_not_written_fails(void **state)
-{
-	const struct kernel *k = small_fixture();
-	struct verify_check c;
-
-	(void)state;
-	verify_fixture(k, &small, write_infinity, 1e30, &c);
-	assert_int_equal(c.outcome, OUTCOME_FAIL);
-	assert_int_equal(c.non_finite, 2);
-	assert_true(isnan(c.max_abs) && isnan(c.max_rel) && isnan(c.nmse));
-	verify_fixture(k, &small, write_too_little, 1e30, &c);
-	assert_int_equal(c.outcome, OUTCOME_FAIL);
-	assert_int_equal(c.non_finite, 1);
-}
-
-static void
-backend_that_can_not_run_is_blocked(void **state)
-{
-	const struct kernel *k = small_fixture();
-	struct verify_check c;
-
-	(void)state;
-	verify_fixture(k, &small, write_nothing_for_want_of_memory, 1e-3, &c);
-	assert_int_equal(c.outcome, OUTCOME_BLOCKED);
-	assert_string_equal(c.detail, "no memory on the device");
-}
-
-static void
-nothing_compared_is_not_a_pass(void **state)
-{
-	const struct kernel *k = small_fixture();
-	struct verify_check c;
-
-	(void)state;
-	small.cases[0].in.causal = true; /* no case that the row takes */
-	verify_fixture(k, &small, write_right, 1e-3, &c);
-	assert_int_equal(c.outcome, OUTCOME_FAIL);
-	assert_int_equal(c.elements, 0);
-}
-
-static void
-planted_errors_are_caught_with_every_kernel(void **state)
-{
-	struct verify_control c[VERIFY_CONTROLS];
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < KERNEL_COUNT; i++) {
-		verify_controls(&kernels[i], NULL, NULL, 1e-3, c);
-		assert_string_equal(c[0].name, "flipped-code-bit");
-		assert_string_equal(c[1].name, "nan-output");
-		assert_string_equal(c[0].fixture, kernels[i].file);
-		if (!c[0].caught || !c[1].caught)
-			fail_msg("%s: %s; %s", kernels[i].name, c[0].detail, c[1].detail);
-	}
-}
-
-/* A backend that knows the answers and looks at nothing. */
-static int
-recite(const struct ref_case *c, float *out, struct err *e)
-{
-	struct fixture *f = NULL;
-
-	(void)c;
-	if (fixture_load(kernel_find("turbo3"), NULL, &f, NULL, e))
-		return -1;
-	memcpy(out, f->cases[0].expected, f->cases[0].expected_count * sizeof *out);
-	fixture_free(f);
-	return 0;
-}
-
-/* One that hides what is not a number. */
-static int
-hide_nan(const struct ref_case *c, float *out, struct err *e)
-{
-	uint32_t i;
-
-	if (ref_turbo3_score(c, out, e))
-		return -1;
-	for (i = 0; i < c->n_kv; i++)
-		if (isnan(out[i]))
-			out[i] = 0;
-	return 0;
-}
-
-static void
-missed_control_fails_the_run(void **state)
-{
-	static const struct {
-		ref_run run;
-		bool bit, nan;
-	} rows[] = {{recite, false, false}, {hide_nan, true, false}};
-	struct verify_options o = {.only = {kernel_find("turbo3")}, .only_count = 1};
-	struct verify_report r;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < str_count(rows); i++) {
-		o.run = rows[i].run;
-		verify_run(&o, &r);
-		assert_int_equal(r.passed, 1); /* the check itself saw nothing wrong */
-		assert_int_equal(r.controls[0].caught, rows[i].bit);
-		assert_int_equal(r.controls[1].caught, rows[i].nan);
-		assert_int_equal(r.outcome, OUTCOME_FAIL);
-		assert_int_equal(verify_exit(&r), 1);
-	}
-}
-
-static void
-tolerance_that_hides_everything_fails_the_run(void **state)
-{
-	struct verify_options o = {.tolerance = 1000};
-	struct verify_report r;
-
-	(void)state;
-	verify_run(&o, &r);
-	assert_int_equal(r.passed, KERNEL_COUNT);
-	assert_false(r.controls[0].caught);
-	assert_int_equal(r.outcome, OUTCOME_FAIL);
-	o.tolerance = 1e-9;
-	verify_run(&o, &r);
-	assert_int_equal(r.failed, KERNEL_COUNT);
-	assert_int_equal(verify_exit(&r), 1);
-}
-
-static void
-folder_without_fixtures_is_blocked(void **state)
-{
-	struct verify_options o = {.dir = "fixtures/nowhere"};
-	struct verify_report r;
-
-	(void)state;
-	verify_run(&o, &r);
-	assert_int_equal(r.blocked, KERNEL_COUNT);
-	assert_int_equal(r.outcome, OUTCOME_BLOCKED);
-	assert_int_equal(verify_exit(&r), 2);
-	assert_null(r.controls[0].fixture);
-	assert_false(r.controls[0].caught);
-}
-
-/* The program, with what it wrote on stdout (cut at the size). */
-static int
-program(char *out, size_t size, const char *const *args)
-{
-	char *argv[8] = {strdup("cpu-verify")};
-	FILE *f = tmpfile();
-	int argc = 1, keep1 = dup(1), keep2 = dup(2), null = open("/dev/null", O_WRONLY), rc;
 	size_t n;
 
-	assert_true(f != NULL && keep1 >= 0 && keep2 >= 0 && null >= 0);
-	for (; *args != NULL; args++)
-		argv[argc++] = strdup(*args);
-	fflush(stdout);
-	assert_true(dup2(fileno(f), 1) == 1 && dup2(null, 2) == 2);
-	rc = cpu_verify_main(argc, argv);
-	fflush(stdout);
-	assert_true(dup2(keep1, 1) == 1 && dup2(keep2, 2) == 2);
 	rewind(f);
 	n = fread(out, 1, size - 1, f);
 	out[n] = '\0';
 	fclose(f);
-	close(keep1), close(keep2), close(null);
+}
+
+/* The program; what it wrote is in output and errors. */
+static int
+program(const char *const *args)
+{
+	char *argv[16] = {strdup("x-verify")};
+	FILE *f = tmpfile(), *g = tmpfile();
+	int argc = 1, keep1 = dup(1), keep2 = dup(2), rc;
+
+	assert_true(f != NULL && g != NULL && keep1 >= 0 && keep2 >= 0);
+	for (; *args != NULL; args++)
+		argv[argc++] = strdup(*args);
+	fflush(stdout);
+	assert_true(dup2(fileno(f), 1) == 1 && dup2(fileno(g), 2) == 2);
+	rc = verify_main(backend, argc, argv);
+	fflush(stdout);
+	assert_true(dup2(keep1, 1) == 1 && dup2(keep2, 2) == 2);
+	read_back(f, output, sizeof output);
+	read_back(g, errors, sizeof errors);
+	close(keep1), close(keep2);
 	while (argc > 0)
 		free(argv[--argc]);
 	return rc;
 }
 
-static char output[65536];
+#define RUN(...) program((const char *[]){__VA_ARGS__, NULL})
 
 static void
 bad_usage_is_exit_2(void **state)
@@ -371,26 +83,52 @@ bad_usage_is_exit_2(void **state)
 		{"--only", "turbo5"}, {"--only", ""}, {"--only", "qjl,qjl"}, {"--tolerance", "0"},
 		{"--tolerance", "-1"}, {"--tolerance", "nan"}, {"--tolerance", "1e999"},
 		{"--tolerance", "1e-3x"}, {"--tolerance", ""}, {"--fixtures"}, {"--nonsense"},
-		{"turbo3"}, {"--fixtures", "fixtures/nowhere"},
+		{"turbo3"}, {"--fixtures", "fixtures/nowhere"}, {"--only", "turbo3[no]"},
+		{"--fixture", "fixtures/nowhere.json"}, {"--fixture", "fixtures"},
+		{"--fixture", "Makefile"}, {"--gqa", "8"}, {"--keys", "8"}, {"--seed", "-1"},
+		{"--properties", "some"}, {"--exhaustive", "0"}, {"--exhaustive=many"},
+		{"--device", "99"}, {"--device", "nonsense"}, {"--device", ""},
+		{"--threads", "1000"}, {"-x", "-1"},
 	};
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < str_count(rows); i++)
-		if (program(output, sizeof output, rows[i]) != 2)
+		if (program(rows[i]) != 2)
 			fail_msg("%s %s: not exit 2", rows[i][0], rows[i][1] ? rows[i][1] : "");
 }
 
 static void
 help_names_every_option(void **state)
 {
+	static const char *const all[] = {"--json", "--fixtures", "--fixture", "--only",
+		"--tolerance", "--device", "--list", "--kernels", "--software", "--properties",
+		"--negative-control", "--exhaustive", "--bench", "--gqa", "--keys", "--seed",
+		"--threads", "cpu-verify --bench --only turbo3 --gqa 8"};
+	size_t i;
+
 	(void)state;
-	assert_int_equal(program(output, sizeof output, (const char *[]){"--help", NULL}), 0);
-	assert_non_null(strstr(output, "--json"));
-	assert_non_null(strstr(output, "--fixtures"));
-	assert_non_null(strstr(output, "--only"));
-	assert_non_null(strstr(output, "--tolerance"));
-	assert_true(str_starts(output, "usage: cpu-verify [options]\n"));
+	assert_int_equal(RUN("--help"), 0);
+	for (i = 0; i < str_count(all); i++)
+		if (strstr(output, all[i]) == NULL)
+			fail_msg("--help lacks %s", all[i]);
+	assert_true(str_starts(output, "usage: cpu-verify [options] [FILE...]\n"));
+	assert_null(strstr(output, "PROGRAM"));
+}
+
+/* The index of the scalar truth, which is the last of the processor's. */
+static const char *
+scalar(void)
+{
+	static struct backend_device list[BACKEND_DEVICES];
+	static char index[16];
+	struct err e = {0};
+	size_t n = 0;
+
+	assert_int_equal(backend_cpu.list(list, BACKEND_DEVICES, &n, &e), 0);
+	assert_true(n > 0);
+	snprintf(index, sizeof index, "%u", list[n - 1].index);
+	return index;
 }
 
 static cJSON *
@@ -399,7 +137,7 @@ program_json(int wanted_exit, const char *const *args)
 	cJSON *o = NULL;
 	struct err e = {0};
 
-	assert_int_equal(program(output, sizeof output, args), wanted_exit);
+	assert_int_equal(program(args), wanted_exit);
 	if (json_parse(output, strlen(output), sizeof output, &o, &e))
 		fail_msg("%s", e.msg);
 	return o;
@@ -408,13 +146,17 @@ program_json(int wanted_exit, const char *const *args)
 static void
 json_has_the_agreed_fields(void **state)
 {
-	static const char *const top[] = {"schemaVersion", "tool", "backend", "tolerance",
-		"checks", "controls", "passed", "failed", "blocked", "outcome", NULL};
-	static const char *const check[] = {"name", "kernel", "fixture", "sha256", "elements",
+	static const char *const top[] = {"schemaVersion", "tool", "backend", "device",
+		"code", "tolerance", "checks", "controls", "passed", "failed", "blocked", "outcome", NULL};
+	static const char *const check[] = {"name", "kernel", "variant", "fixture", "sha256", "elements",
 		"maxAbsDiff", "maxRelDiff", "nmse", "nonFinite", "guardIntact", "tolerance",
-		"outcome", "detail", NULL};
-	static const char *const control[] = {"name", "fixture", "caught", "detail", NULL};
-	cJSON *o = program_json(0, (const char *[]){"--json", "--only", "qjl,polar_qjl", NULL});
+		"outcome", "reason", "detail", NULL};
+	static const char *const device[] = {"index", "name", "uuid", "arch", "driver", "api",
+		"pci", "memoryBytes", "software", "emulated", "note", NULL};
+	static const char *const code[] = {"name", "sha256", "how", NULL};
+	static const char *const control[] = {"name", "kernel", "fixture", "caught", "detail", NULL};
+	cJSON *o = program_json(0, (const char *[]){"--json", "--only", "qjl,polar_qjl",
+		"--device", scalar(), NULL});
 	const cJSON *c;
 	char digest[DIGEST_HEX];
 	struct err e = {0};
@@ -428,7 +170,13 @@ json_has_the_agreed_fields(void **state)
 	assert_int_equal(json_int(o, "passed", 0), 2);
 	assert_int_equal(json_int(o, "failed", 9), 0);
 	assert_int_equal(cJSON_GetArraySize(json_get(o, "checks")), 2);
+	assert_int_equal(json_known(json_get(o, "device"), device, &e), 0);
+	assert_string_equal(json_path_str(o, "device.arch"), "scalar");
+	c = cJSON_GetArrayItem(json_get(o, "code"), 0);
+	assert_int_equal(json_known(c, code, &e), 0);
+	assert_true(str_is_hex(json_str(c, "sha256"), 64));
 	c = cJSON_GetArrayItem(json_get(o, "checks"), 1);
+	assert_string_equal(json_str(c, "variant"), "scalar");
 	assert_int_equal(json_known(c, check, &e), 0);
 	assert_string_equal(json_str(c, "name"), "polar_qjl");
 	assert_string_equal(json_str(c, "kernel"), "polar");
@@ -531,38 +279,377 @@ old_turbo4_file_is_exit_2_and_named(void **state)
 }
 
 static void
+asked_names_are_the_checks_one_each(void **state)
+{
+	cJSON *o = program_json(0, (const char *[]){"--json", "--tolerance", "0.001", "--only",
+		"turbo3,turbo4,turbo3_tcq,qjl,polar,polar_qjl,polar_preht,polar_preht_qjl,"
+		"fused_attn_qjl_tbq,fused_attn_qjl_polar,fused_attn_qjl_tbq_causal,"
+		"fused_attn_qjl_polar_causal", NULL});
+	const cJSON *c = json_get(o, "checks");
+	int i;
+
+	(void)state;
+	assert_int_equal(cJSON_GetArraySize(c), KERNEL_COUNT);
+	for (i = 0; i < KERNEL_COUNT; i++)
+		assert_string_equal(json_str(cJSON_GetArrayItem(c, i), "name"), kernels[i].name);
+	assert_null(json_get(o, "properties"));
+	cJSON_Delete(o);
+}
+
+static void
 table_for_people_ends_with_the_verdict(void **state)
 {
 	(void)state;
-	assert_int_equal(program(output, sizeof output, (const char *[]){NULL}), 0);
-	assert_non_null(strstr(output, "\n12 passed, 0 failed, 0 blocked: pass\n"));
-	assert_non_null(strstr(output, "control flipped-code-bit     caught"));
+	assert_int_equal(RUN("--device", scalar()), 0);
+	assert_non_null(strstr(output, "\n14 passed, 0 failed, 0 blocked: pass\n"));
+	assert_non_null(strstr(output, "control flipped-code-bit     turbo3: caught"));
 	assert_non_null(strstr(output, "fused_attn_qjl_polar_causal"));
+	assert_non_null(strstr(output, "properties, seed 1, quick"));
+	assert_null(strchr(output, '\033'));
+}
+
+static void
+table_of_kernels_has_them_all(void **state)
+{
+	cJSON *o;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(RUN("--kernels"), 0);
+	for (i = 0; i < KERNEL_COUNT; i++)
+		assert_non_null(strstr(output, kernels[i].name));
+	o = program_json(0, (const char *[]){"--kernels", "--json", NULL});
+	assert_int_equal(cJSON_GetArraySize(json_get(o, "kernels")), KERNEL_COUNT);
+	cJSON_Delete(o);
+}
+
+static void
+list_shows_the_devices(void **state)
+{
+	cJSON *o;
+	const cJSON *d;
+
+	(void)state;
+	snprintf(fake.devices[1].name, sizeof fake.devices[1].name, "Evil \033[31m\xff name");
+	snprintf(fake.devices[1].note, sizeof fake.devices[1].note, "has no int8");
+	fake.devices[1].index = 1;
+	fake.count = 2;
+	assert_int_equal(RUN("--list"), 0);
+	assert_non_null(strstr(output, "0  Fake One (fake_1)"));
+	assert_non_null(strstr(output, "01234567-89ab-cdef-0123-456789abcdef"));
+	assert_non_null(strstr(output, "can not be used: has no int8"));
+	assert_null(strchr(output, '\033'));
+	o = program_json(0, (const char *[]){"--list", "--json", NULL});
+	assert_int_equal(cJSON_GetArraySize(json_get(o, "devices")), 2);
+	d = cJSON_GetArrayItem(json_get(o, "devices"), 0);
+	assert_string_equal(json_str(d, "driver"), "fake 1.0");
+	assert_string_equal(json_str(d, "pci"), "0000:17:00.0");
+	assert_true(cJSON_IsNull(json_get(d, "memoryBytes")));
+	cJSON_Delete(o);
+}
+
+static void
+no_device_is_exit_3_with_a_hint(void **state)
+{
+	static const char *const rows[][4] = {{NULL}, {"--list"}, {"--json"}, {"--device", "0"},
+		{"--device", "all"}, {"--bench"}, {"--negative-control"}, {"--list", "--json"}};
+	size_t i;
+
+	(void)state;
+	fake.count = 0;
+	for (i = 0; i < str_count(rows); i++) {
+		if (program(rows[i]) != 3)
+			fail_msg("%s: not exit 3", rows[i][0] ? rows[i][0] : "no option");
+		assert_non_null(strstr(errors, "there is no device here"));
+		assert_non_null(strstr(errors, "hint: plug one in"));
+	}
+	assert_int_equal(RUN("--device", "0"), 3);
+	assert_non_null(strstr(errors, "libfake.so.1 is not here"));
+	assert_string_equal(output, "");
+}
+
+static void
+software_device_needs_to_be_allowed(void **state)
+{
+	(void)state;
+	fake.devices[0].software = true;
+	assert_int_equal(RUN("--only", "qjl"), 3);
+	assert_non_null(strstr(errors, "--software"));
+	assert_int_equal(RUN("--only", "qjl", "--device", "0"), 3);
+	assert_int_equal(RUN("--only", "qjl", "--device", "all"), 3);
+	assert_int_equal(RUN("--only", "qjl", "--software"), 0);
+	assert_int_equal(RUN("--only", "qjl", "--software", "--device", "all"), 0);
+	assert_non_null(strstr(output, ", software"));
+}
+
+static void
+all_devices_are_checked_one_after_the_other(void **state)
+{
+	cJSON *o;
+	const cJSON *r;
+
+	(void)state;
+	fake.devices[1] = fake.devices[0];
+	fake.devices[1].index = 1;
+	fake.devices[2] = fake.devices[1];
+	fake.devices[2].index = 2;
+	snprintf(fake.devices[2].note, sizeof fake.devices[2].note, "broken");
+	fake.count = 3;
+	o = program_json(0, (const char *[]){"--json", "--device", "all", "--only", "qjl",
+		NULL});
+	r = json_get(o, "reports");
+	assert_int_equal(cJSON_GetArraySize(r), 2);
+	assert_int_equal(json_int(json_get(cJSON_GetArrayItem(r, 1), "device"), "index", 9), 1);
+	assert_string_equal(json_str(o, "outcome"), "pass");
+	cJSON_Delete(o);
+	assert_int_equal(fake.open, 0);
+	/* One UUID for two: said, not guessed. */
+	assert_int_equal(RUN("--device", "01234567"), 2);
+	assert_non_null(strstr(errors, "--device 0 or --device"));
+	fake.run = fake_gives_nan;
+	assert_int_equal(RUN("--device", "all", "--only", "qjl"), 1);
+}
+
+static void
+device_that_can_not_be_opened_is_exit_6_with_the_call(void **state)
+{
+	(void)state;
+	snprintf(fake.devices[0].arch, sizeof fake.devices[0].arch, "locked");
+	assert_int_equal(RUN("--only", "qjl"), 6);
+	assert_non_null(strstr(errors, "fakeOpen: FAKE_ERROR_LOCKED"));
+	assert_string_equal(output, "");
+}
+
+static void
+lost_device_is_exit_6(void **state)
+{
+	(void)state;
+	fake.lost_after = 2;
+	assert_int_equal(RUN("--properties", "quick"), 6);
+	assert_non_null(strstr(output, "fakeLaunch: FAKE_ERROR_LOST"));
+	assert_int_equal(fake.open, 0);
+	fake.runs = 0, fake.lost_after = 40;
+	assert_int_equal(RUN("--exhaustive", "1000", "--only", "qjl"), 0);
+	fake.runs = 0, fake.lost_after = 4;
+	assert_int_equal(RUN("--exhaustive", "1000", "--only", "qjl"), 6);
+	fake.runs = 0, fake.lost_after = 5;
+	assert_int_equal(RUN("--bench", "--keys", "64", "--only", "qjl"), 6);
+	assert_int_equal(fake.open, 0);
+}
+
+static void
+kernel_that_is_not_there_is_exit_3(void **state)
+{
+	(void)state;
+	fake.lacks = 1u << 3;
+	assert_int_equal(RUN("--only", "qjl"), 3);
+	assert_non_null(strstr(output, "blocked"));
+	assert_int_equal(RUN("--only", "turbo3"), 0);
+	assert_int_equal(RUN("--only", "qjl", "--exhaustive", "100"), 3);
+	assert_int_equal(RUN("--only", "qjl", "--bench", "--keys", "64"), 3);
+	assert_int_equal(RUN("--only", "qjl", "--properties", "quick"), 3);
+}
+
+/* ---- files that were given ---- */
+
+static void
+given_files_are_checked_by_what_they_hold(void **state)
+{
+	cJSON *o = program_json(0, (const char *[]){"--json", "--fixture",
+		"fixtures/kernels/qjl.json", "fixtures/kernels/polar_qjl.json",
+		"fixtures/kernels/polar_preht.json", "fixtures/kernels/fused_attn_qjl_tbq.json",
+		NULL});
+	static const char *const names[] = {"qjl", "polar_qjl", "polar_preht_qjl[polar_qjl]",
+		"polar_preht", "polar_preht_qjl", "fused_attn_qjl_tbq"};
+	const cJSON *c = json_get(o, "checks");
+	size_t i;
+
+	(void)state;
+	assert_int_equal(cJSON_GetArraySize(c), str_count(names));
+	for (i = 0; i < str_count(names); i++)
+		assert_string_equal(json_str(cJSON_GetArrayItem(c, (int)i), "name"), names[i]);
+	assert_string_equal(json_str(cJSON_GetArrayItem(c, 0), "fixture"),
+		"fixtures/kernels/qjl.json");
+	c = cJSON_GetArrayItem(json_get(o, "controls"), 0);
+	assert_string_equal(json_str(c, "fixture"), "fixtures/kernels/qjl.json");
+	cJSON_Delete(o);
+}
+
+static void
+wrong_file_is_exit_2_and_says_what_to_try(void **state)
+{
+	static const struct {
+		const char *file, *old, *new, *said;
+	} rows[] = {
+		{"turbo3.json", "\"n_kv\": 8,", "", "n_kv: found nothing, wanted a number"},
+		{"turbo3.json", "\"n_kv\": 8", "\"n_kv\": 7", "k_blocks: found 448 numbers, wanted"},
+		{"turbo3.json", "\"turbo3\"", "\"turbo5\"", "found \"turbo5\", wanted one of"},
+		{"turbo3.json", "\"n_kv\": 8", "\"n_kv\": 8, \"n_kv\": 8", "duplicate"},
+		{"turbo3.json", "\"q\": [", "\"q\": [1e999, ", "not finite"},
+		{"turbo4.json", "\"block_bytes\": 18", "\"block_bytes\": 66", "legacy66"},
+		{"turbo3.json", "\"n_kv\": 8", "\"n_kv\": 8, \"extra\": 1", "extra"},
+		{"turbo3.json", "{", "", ""},
+		{"qjl.json", "\"n_heads\": 1", "\"n_heads\": 0", "n_heads: found 0"},
+	};
+	char dir[32], path[64];
+	struct err e = {0};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(rows); i++) {
+		snprintf(dir, sizeof dir, "/tmp/verify-kernels-XXXXXX");
+		folder_with(dir, rows[i].file, rows[i].old, rows[i].new);
+		snprintf(path, sizeof path, "%s/%s", dir, rows[i].file);
+		if (RUN("--fixture", path) != 2 || strstr(output, rows[i].said) == NULL)
+			fail_msg("row %zu: not exit 2 with \"%s\": %s", i, rows[i].said, output);
+		if (strstr(output, "make-fixtures") == NULL && strstr(output, "header") == NULL)
+			fail_msg("row %zu: no hint: %s", i, output);
+		assert_int_equal(plat_remove_tree(dir, &e), 0);
+	}
+}
+
+static void
+file_of_mixed_cases_is_shared_out(void **state)
+{
+	char dir[] = "/tmp/verify-kernels-XXXXXX", path[64];
+	const cJSON *c;
+	cJSON *o;
+	struct err e = {0};
+
+	(void)state;
+	/* The second case of the causal file becomes one without a mask: its numbers are
+	 * wrong then, those of the first are not. */
+	folder_with(dir, "fused_attn_qjl_tbq_causal.json", "\"causal\": 1, \"q_pos_base\": 0",
+		"\"causal\": 0, \"q_pos_base\": 0");
+	snprintf(path, sizeof path, "%s/fused_attn_qjl_tbq_causal.json", dir);
+	o = program_json(1, (const char *[]){"--json", "-f", path, NULL});
+	c = json_get(o, "checks");
+	assert_int_equal(cJSON_GetArraySize(c), 2);
+	assert_string_equal(json_str(cJSON_GetArrayItem(c, 0), "name"), "fused_attn_qjl_tbq");
+	assert_string_equal(json_str(cJSON_GetArrayItem(c, 0), "outcome"), "fail");
+	assert_string_equal(json_str(cJSON_GetArrayItem(c, 1), "name"),
+		"fused_attn_qjl_tbq_causal");
+	assert_string_equal(json_str(cJSON_GetArrayItem(c, 1), "outcome"), "pass");
+	cJSON_Delete(o);
+	assert_int_equal(plat_remove_tree(dir, &e), 0);
+}
+
+/* ---- the other parts ---- */
+
+static void
+planted_errors_are_shown(void **state)
+{
+	cJSON *o;
+
+	(void)state;
+	assert_int_equal(RUN("--negative-control", "--only", "turbo3,qjl"), 0);
+	assert_non_null(strstr(output, "control nan-output           qjl: caught"));
+	assert_non_null(strstr(output, "4 of 4 planted errors were caught: pass"));
+	o = program_json(1, (const char *[]){"--negative-control", "--json", "--tolerance", "1e6",
+		NULL});
+	assert_string_equal(json_str(o, "outcome"), "fail");
+	cJSON_Delete(o);
+}
+
+static void
+parts_of_a_run_stand_in_its_json(void **state)
+{
+	cJSON *o = program_json(0, (const char *[]){"--json", "--only", "turbo3", "-p", "quick",
+		"--seed", "18446744073709551615", "--exhaustive", "5000", "--bench", "--keys", "64",
+		"--gqa", "2", NULL});
+	const cJSON *r;
+
+	(void)state;
+	assert_string_equal(json_path_str(o, "properties.seed"), "18446744073709551615");
+	r = cJSON_GetArrayItem(json_get(json_get(o, "properties"), "rows"), 0);
+	assert_string_equal(json_str(r, "outcome"), "pass");
+	r = cJSON_GetArrayItem(json_get(json_get(o, "exhaustive"), "rows"), 0);
+	assert_true(json_int(r, "compared", 0) >= 5000);
+	assert_int_equal(json_int(r, "bad", 9), 0);
+	assert_true(json_num(r, "errorRateBound95", 0) > 0);
+	r = json_get(json_get(o, "bench"), "rows");
+	assert_int_equal(cJSON_GetArraySize(r), 1);
+	r = cJSON_GetArrayItem(r, 0);
+	assert_int_equal(json_int(r, "gqa", 0), 2);
+	assert_true(json_num(r, "gbPerSecond", 0) > 0);
+	cJSON_Delete(o);
+}
+
+static void
+number_after_exhaustive_is_optional(void **state)
+{
+	(void)state;
+	fake.lacks = ~(size_t)0; /* nothing is run */
+	assert_int_equal(RUN("--exhaustive", "--json"), 3);
+	assert_non_null(strstr(output, "300000000"));
+	assert_int_equal(RUN("--json", "-x", "77"), 3);
+	assert_non_null(strstr(output, "\"wanted\":\t77"));
+	assert_int_equal(RUN("--json", "-x"), 3);
+	assert_non_null(strstr(output, "300000000"));
+}
+
+static void
+seed_0_draws_one_and_prints_it(void **state)
+{
+	char first[64];
+	const char *at;
+
+	(void)state;
+	assert_int_equal(RUN("-p", "quick", "--only", "qjl", "--seed", "0"), 0);
+	assert_non_null(at = strstr(output, "properties, seed "));
+	assert_null(strstr(output, "properties, seed 0,"));
+	snprintf(first, sizeof first, "%.40s", at);
+	assert_int_equal(RUN("-p", "quick", "--only", "qjl", "--seed", "0"), 0);
+	assert_null(strstr(output, first));
+}
+
+static void
+verdict_that_can_not_be_written_is_exit_6(void **state)
+{
+	int keep = dup(1), full = open("/dev/full", O_WRONLY), rc;
+	char *argv[] = {(char[]){"x"}, (char[]){"--only"}, (char[]){"qjl"}, NULL};
+
+	(void)state;
+	if (full < 0)
+		skip();
+	fflush(stdout);
+	assert_int_equal(dup2(full, 1), 1);
+	rc = verify_main(backend, 3, argv);
+	fflush(stdout);
+	clearerr(stdout);
+	assert_int_equal(dup2(keep, 1), 1);
+	close(keep), close(full);
+	assert_int_equal(rc, 6);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kernel_passes_far_below_the_tolerance),
-		cmocka_unit_test(preht_kernel_also_answers_the_polar_fixtures),
-		cmocka_unit_test(measures_are_what_they_say),
-		cmocka_unit_test(difference_of_just_the_tolerance_fails),
-		cmocka_unit_test(write_outside_the_output_fails),
-		cmocka_unit_test(output_that_is_not_finite_or_not_written_fails),
-		cmocka_unit_test(backend_that_can_not_run_is_blocked),
-		cmocka_unit_test(nothing_compared_is_not_a_pass),
-		cmocka_unit_test(planted_errors_are_caught_with_every_kernel),
-		cmocka_unit_test(missed_control_fails_the_run),
-		cmocka_unit_test(tolerance_that_hides_everything_fails_the_run),
-		cmocka_unit_test(folder_without_fixtures_is_blocked),
-		cmocka_unit_test(bad_usage_is_exit_2),
-		cmocka_unit_test(help_names_every_option),
-		cmocka_unit_test(json_has_the_agreed_fields),
-		cmocka_unit_test(changed_fixture_is_exit_1),
-		cmocka_unit_test(nan_norm_in_a_fixture_is_written_as_null),
-		cmocka_unit_test(old_turbo4_file_is_exit_2_and_named),
-		cmocka_unit_test(table_for_people_ends_with_the_verdict),
+		cmocka_unit_test_setup(bad_usage_is_exit_2, on_cpu),
+		cmocka_unit_test_setup(help_names_every_option, on_cpu),
+		cmocka_unit_test_setup(json_has_the_agreed_fields, on_cpu),
+		cmocka_unit_test_setup(changed_fixture_is_exit_1, on_cpu),
+		cmocka_unit_test_setup(nan_norm_in_a_fixture_is_written_as_null, on_cpu),
+		cmocka_unit_test_setup(old_turbo4_file_is_exit_2_and_named, on_cpu),
+		cmocka_unit_test_setup(asked_names_are_the_checks_one_each, on_cpu),
+		cmocka_unit_test_setup(table_for_people_ends_with_the_verdict, on_cpu),
+		cmocka_unit_test_setup(table_of_kernels_has_them_all, on_cpu),
+		cmocka_unit_test_setup(list_shows_the_devices, on_fake),
+		cmocka_unit_test_setup(no_device_is_exit_3_with_a_hint, on_fake),
+		cmocka_unit_test_setup(software_device_needs_to_be_allowed, on_fake),
+		cmocka_unit_test_setup(all_devices_are_checked_one_after_the_other, on_fake),
+		cmocka_unit_test_setup(device_that_can_not_be_opened_is_exit_6_with_the_call, on_fake),
+		cmocka_unit_test_setup(lost_device_is_exit_6, on_fake),
+		cmocka_unit_test_setup(kernel_that_is_not_there_is_exit_3, on_fake),
+		cmocka_unit_test_setup(given_files_are_checked_by_what_they_hold, on_fake),
+		cmocka_unit_test_setup(wrong_file_is_exit_2_and_says_what_to_try, on_fake),
+		cmocka_unit_test_setup(file_of_mixed_cases_is_shared_out, on_fake),
+		cmocka_unit_test_setup(planted_errors_are_shown, on_fake),
+		cmocka_unit_test_setup(parts_of_a_run_stand_in_its_json, on_cpu),
+		cmocka_unit_test_setup(number_after_exhaustive_is_optional, on_fake),
+		cmocka_unit_test_setup(seed_0_draws_one_and_prints_it, on_fake),
+		cmocka_unit_test_setup(verdict_that_can_not_be_written_is_exit_6, on_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
