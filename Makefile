@@ -55,6 +55,13 @@ NVCC_ALL = $(NVCC) -std=c++17 -O3 -I. -fatbin -Werror all-warnings \
            $(foreach s,$(SM),-gencode arch=compute_$(s),code=sm_$(s)) \
            -gencode arch=compute_80,code=compute_80
 HIP_ALL  = $(HIPCC) -std=c++17 -O3 -I. -x hip --genco -Wall -Werror
+# Shaders, where there are Vulkan's headers and glslc; else vulkan_none.c says that there are none.
+GLSLC   ?= $(shell command -v glslc 2>/dev/null)
+VULKAN  := $(if $(GLSLC),$(shell echo '\#include <vulkan/vulkan.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes))
+MODULES := $(shell sed -n 's/.*X(\([a-z0-9_]*\)).*/\1/p' kernels/vulkan_modules.h)
+SPVS    := $(MODULES:%=$(DEV)/%.spv)
+NO_VULKAN := $(if $(VULKAN),kernels/vulkan_none.c,$(filter-out kernels/vulkan_none.c,$(wildcard kernels/vulkan_*.[cS])))
+GLSL_ALL = $(GLSLC) --target-env=vulkan1.1 -fshader-stage=compute -O -Werror -MD
 # Kernels as C++ for the CPU.  Without ASan, which can not follow fibers; what is undefined
 # on a GPU traps.
 SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exceptions -fno-rtti \
@@ -63,7 +70,7 @@ SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exception
 
 PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/make-fixtures $(B)/make-model \
          $(addprefix $(B)/,cpu-verify cuda-verify hip-verify emulated-verify)
-UNIT  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/unit/test_*.c))
+UNIT  := $(patsubst tests/%.c,$(B)/%,$(filter-out $(if $(VULKAN),,%/test_vulkan.c %/test_vulkan_files.c),$(wildcard tests/unit/test_*.c)))
 FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 ARS   := $(PARTS.$(TARGET):%=$(B)/lib%.a)
@@ -140,13 +147,27 @@ $(B)/libemulated.a: $(B)/kernels/gpu_fiber.o $(B)/gen/gpu_emulated.o $(WAVES)
 $(B)/unit/test_encode: $(B)/libemulated.a
 
 $(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
+$(DEV)/%.spv: kernels/%.comp Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  GLSL $<")
+	$(Q)$(GLSL_ALL) -MF $@.d -o $@ $<
+	$(Q)! command -v spirv-val >/dev/null || spirv-val --target-env vulkan1.1 $@
+$(DEV)/%_plain.spv: kernels/%.comp Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  GLSL $< (plain)")
+	$(Q)$(GLSL_ALL) -DPLAIN -MF $@.d -o $@ $<
+	$(Q)! command -v spirv-val >/dev/null || spirv-val --target-env vulkan1.1 $@
+$(B)/kernels/vulkan_code.o: $(SPVS) kernels/vulkan_modules.h
+# Metal has these translations only: no program for it is built here.
+$(DEV)/%.metal: $(DEV)/%.spv
+	$(Q)spirv-cross $< --msl --msl-version 20100 --output $@
+	$(Q)grep -q '^kernel void main0(' $@ || { echo "$@: no kernel in the translation"; exit 1; }
+
 	@mkdir -p $(@D)
 	$(Q)awk -f sql/embed.awk $(sort $(filter %.sql,$^)) > $@
 
 $(B)/lib%.a:
 	$(Q)rm -f $@; $(AR) rcs $@ $^
 $(B)/libcommon.a: $(call objs,common)
-$(B)/libkernels.a: $(call objs,kernels,$(KTOOL) kernels/gpu_fiber.c) $(B)/gen/gpu_code.o
+$(B)/libkernels.a: $(call objs,kernels,$(KTOOL) kernels/gpu_fiber.c $(NO_VULKAN)) $(B)/gen/gpu_code.o
 $(B)/libagent.a: $(call objs,agent)
 $(B)/libcontroller.a: $(call objs,controller) $(B)/gen/sql.o
 
@@ -159,6 +180,8 @@ $(B)/emulated-verify: $(B)/kernels/emulated_verify_main.o $(B)/libkernels.a $(B)
 $(B)/%-verify: $(B)/kernels/%_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 $(B)/make-fixtures: $(B)/kernels/make_fixtures.o $(B)/libkernels.a $(B)/libcommon.a
+$(B)/vulkan-verify: $(B)/kernels/vulkan_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
+	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 $(B)/make-model: $(B)/agent/make_model_main.o $(B)/libagent.a $(B)/libkernels.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.agent)
@@ -167,6 +190,10 @@ $(B)/unit/%: $(B)/tests/unit/%.o $(ARS)
 	@mkdir -p $(@D)
 	$(Q)$(CC_ALL) -o $@ $^ -lcmocka $(LIBS.all)
 $(B)/bench/%: $(B)/tests/bench/%.o $(ARS)
+$(B)/unit/test_vulkan_files: | $(B)/fake/broken_icd.so
+$(B)/fake/%.so: tests/fake/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -fPIC -shared $(WARN) -o $@ $<
 	@mkdir -p $(@D)
 	$(Q)$(CC_ALL) -o $@ $^ $(LIBS.all)
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(MODE)),,$(B)/tests/fuzz/replay.o) $(ARS)
@@ -180,9 +207,19 @@ check: ## installs what the tests need; units and scenarios under ASan and UBSan
 	$(Q)deploy/install-packages check
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
+	$(Q)$(MAKE) --no-print-directory metal-check
 	$(Q)$(MAKE) --no-print-directory programs
 	$(Q)tests/run build/$(TARGET)-asan
 asan: ## units and scenarios again, nothing installed
+.PHONY: metal-check metal-verify vulkan-verify
+metal-check: $(if $(VULKAN),$(MODULES:%=$(DEV)/%.metal)) ## every shader can be translated for Metal
+	$(Q)echo "  METAL $(if $(VULKAN),$(words $^) shaders translated; nothing compiles or runs them here,skipped: no glslc or no Vulkan headers)"
+metal-verify: ## says that there is no program for Metal
+	$(Q)echo "blocked metal_host_not_built: the shaders are translated for Metal (make metal-check), but the program that would run them on a Mac is not built." >&2; exit 3
+vulkan-verify: ## builds it and checks the kernels on this machine's Vulkan device, ARGS= for options
+	$(Q)deploy/install-packages build
+	$(Q)$(MAKE) --no-print-directory $(B)/vulkan-verify
+	$(Q)$(B)/vulkan-verify $(ARGS)
 	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
 	$(Q)tests/run build/$(TARGET)-asan
 fuzz: ## explore each parser for FUZZ_SECONDS (30), with clang
@@ -245,4 +282,4 @@ clean: ## remove build/
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' Makefile
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -name '*.d' 2>/dev/null) $(wildcard $(DEV)/*.spv.d)
