@@ -80,7 +80,8 @@ KTOOL := kernels/make_fixtures.c
 .DELETE_ON_ERROR:
 .PHONY: all programs check unit asan fuzz fuzz-run bench lint demo \
         cpu-verify cuda-verify hip-verify emulated-verify fixtures install clean help deps-build \
-        agent-portable agent-portable-check aarch64-check aarch64-run
+        agent-portable agent-portable-check aarch64-check aarch64-run \
+        older-run
 all: deps-build ## both programs and the tools beside them
 	$(Q)$(MAKE) --no-print-directory programs
 programs: $(PROGS)
@@ -262,14 +263,19 @@ agent-portable-check: agent-portable ## the same, then runs it in a bare chroot
 # Tests of the kernels' part that start no other program.
 AARCH64 := $(B)/cpu-verify $(addprefix $(B)/unit/test_,cpu_simd ref kernel kernel_fixture device \
   digest elog elog_judge err job json judge lane opt sign str suite transcript verdict)
-aarch64-check: ## cross-builds the kernels' part and runs it, emulated by qemu-aarch64
+aarch64-check: ## cross-builds the kernels' part and runs it emulated; older x86-64 processors, too
 	$(Q)deploy/install-packages build aarch64
 	$(Q)s=$$(deploy/sysroot arm64) && export PKG_CONFIG_SYSROOT_DIR=$$s \
 	  PKG_CONFIG_LIBDIR=$$s/usr/lib/aarch64-linux-gnu/pkgconfig && $(MAKE) --no-print-directory \
 	  TARGET=aarch64 MODE=release CC="aarch64-linux-gnu-gcc --sysroot=$$s" AR=aarch64-linux-gnu-ar \
 	  EMULATOR="qemu-aarch64 -L $$s" aarch64-run
+	$(Q)[ "$$(uname -m)" != x86_64 ] || \
+	  $(MAKE) --no-print-directory MODE=release PARTS.linux='kernels common' older-run
 aarch64-run: $(AARCH64)
 	$(Q)for t in $^; do echo "  EMULATED $${t##*/}"; $(EMULATOR) $$t || exit 1; done
+# This machine's kernels on processors without AVX, and without AVX-512.
+older-run: $(B)/unit/test_cpu_simd
+	$(Q)for c in qemu64 max; do echo "  EMULATED $(<F) on $$c"; qemu-x86_64 -cpu $$c $< || exit 1; done
 install: all ## honours DESTDIR= and PREFIX=
 	install -D -m 755 $(B)/verify-agent $(DESTDIR)$(PREFIX)/sbin/verify-agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller $(B)/cpu-verify $(B)/make-model
