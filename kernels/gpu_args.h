@@ -27,6 +27,13 @@ struct gpu_args {
 	uint32_t pad;
 };
 
+/* Levels as (high * ratio + low) * unit: operands of integer matrix units. */
+enum { GPU_TURBO3, GPU_TURBO4, GPU_POLAR };
+struct gpu_levels {
+	int8_t high[16], low[16];
+	float ratio, unit;
+};
+
 /* Written once per session from table.h. */
 struct gpu_tables {
 	float turbo3_c[8], turbo3_t[8];
@@ -34,6 +41,7 @@ struct gpu_tables {
 	float tbq3_c[8];
 	float polar_c[16], polar_t[16];
 	float tcq_c[512];
+	struct gpu_levels levels[3]; /* GPU_TURBO3, ... */
 	uint32_t signs1[4], signs2[4], signs32[1], residual[4]; /* bit maps, LSB first */
 };
 
