@@ -45,8 +45,9 @@ NM      ?= nm
 OBJCOPY ?= objcopy
 # Chips with code of their own, as far as this nvcc knows them; for later ones PTX, from
 # the first chip with the matrix instructions that kernels use.
-sms     := $(if $(NVCC),$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
-SM      := $(filter $(sms) $(sms:%=%a),75 80 86 89 90a 100 120)
+sms     := $(if $(NVCC),$(shell { $(NVCC) --list-gpu-code; $(NVCC) --version; } 2>/dev/null | \
+             awk '/^sm_/ { print substr($$1, 4) } / release 1[2-9]/ { print "90a" }'))
+SM      := $(filter $(sms),75 80 86 89 90a 100 120)
 GFX     := $(if $(HIPCC),gfx90a)
 FATBINS := $(if $(SM),$(CU:kernels/%.cu=$(DEV)/%.fatbin))
 COS     := $(foreach g,$(GFX),$(CU:kernels/%.cu=$(DEV)/%.$(g).co))
@@ -79,7 +80,7 @@ KTOOL := kernels/make_fixtures.c
 .SECONDARY:
 .DELETE_ON_ERROR:
 .PHONY: all programs check unit asan fuzz fuzz-run bench lint demo \
-        cpu-verify cuda-verify hip-verify emulated-verify fixtures install clean help deps-build \
+        cpu-verify cuda-verify hip-verify emulated-verify hip-check fixtures install clean help deps-build \
         agent-portable agent-portable-check aarch64-check aarch64-run \
         older-run
 all: deps-build ## both programs and the tools beside them
@@ -206,6 +207,7 @@ unit: $(UNIT) $(FUZZ)
 	$(Q)for t in $(FUZZ); do $$t fixtures/corpus/$${t##*/fuzz_}/* || exit 1; done
 check: ## installs what the tests need; units and scenarios under ASan and UBSan, lint
 	$(Q)deploy/install-packages check
+	$(Q)deploy/fetch-nvcc >/dev/null || { [ $$? = 77 ] && echo "  NVCC skipped: there is none, and the CUDA kernels are not compiled"; }
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
 	$(Q)$(MAKE) --no-print-directory metal-check
@@ -247,6 +249,9 @@ hip-verify: ## checks the kernels on this machine's AMD GPU
 	$(verify)
 emulated-verify: ## plays the CUDA and HIP kernels on the processor
 	$(verify)
+hip-check: ## compiles the HIP kernels for newer chips too, with clang-19; runs nothing
+	$(Q)deploy/install-packages build hip
+	$(Q)tests/hip-check
 lint: ## layers, banned calls, cppcheck, shellcheck, man pages
 	$(Q)deploy/install-packages build check lint
 	$(Q)tests/lint
