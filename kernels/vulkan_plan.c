@@ -11,6 +11,8 @@
 #define PART 132u       /* floats of a part */
 #define PER_MIN 256u    /* keys of a split that are worth a workgroup */
 #define WORKGROUPS 1024u /* enough for any device */
+#define ROWS_MAX 8u
+#define ROWS_AUTO UINT32_MAX
 #define COPY_ROWS 1024u /* of 16 bytes, of a workgroup */
 #define PAGE 256u       /* every device's alignment of bindings divides it */
 
@@ -31,12 +33,12 @@ static const struct shaders {
 	 true},
 };
 
-/* rows: runs of LANES keys that a workgroup takes, 0: the plain shader. */
+/* rows: runs of LANES keys that a workgroup takes; 0: the plain shader. */
 static const struct variant {
 	const char *name;
 	uint32_t rows;
-} score_variants[] = {{"rows-4", 4}, {"rows-1", 1}, {"rows-2", 2}, {"rows-8", 8},
-		      {"plain", 0}},
+} score_variants[] = {{"auto", ROWS_AUTO}, {"rows-1", 1}, {"rows-2", 2}, {"rows-4", 4},
+		      {"rows-8", 8}, {"plain", 0}},
   fused_variants[] = {{"split", 1}, {"plain", 0}};
 
 /* What a plan is made from. */
@@ -331,6 +333,19 @@ shape_split(struct shape *g)
 	g->splits = ceil_div(g->n, g->unit);
 }
 
+/* Long runs read the queries less often, as long as every unit of the device has some. */
+static uint32_t
+rows_auto(const struct shape *g)
+{
+	size_t groups = (size_t)g->a->n_kv_heads * ceil_div(g->gqa, g->heads);
+	uint32_t rows = 1;
+
+	while (rows < ROWS_MAX &&
+	       groups * ceil_div(g->n, 2 * rows * LANES) >= 2 * WORKGROUPS)
+		rows *= 2;
+	return rows;
+}
+
 static int
 shape_init(struct shape *g, const struct kernel *k, size_t variant,
 	   const struct backend_args *a, const struct vulkan_limits *l, struct err *e)
@@ -356,6 +371,8 @@ shape_init(struct shape *g, const struct kernel *k, size_t variant,
 		shape_split(g);
 	else if (g->value)
 		g->unit = g->n ? g->n : 1;
+	else if (g->rows == ROWS_AUTO)
+		g->unit = (g->rows = rows_auto(g)) * LANES;
 	else
 		g->unit = g->rows ? g->rows * LANES : 1;
 	return args_check(k, g, e);

@@ -318,7 +318,7 @@ every_row_matches_its_fixture_in_every_variant(void **state)
 		f = NULL;
 		assert_int_equal(fixture_load(k, NULL, &f, NULL, &e), 0);
 		n = vk->variants(session, k, names);
-		assert_int_equal(n, k->v_bytes ? 2 : 5);
+		assert_int_equal(n, k->v_bytes ? 2 : 6);
 		for (c = 0; c < f->case_count; c++) {
 			struct fixture_case *x = &f->cases[c];
 			struct problem p = {.kernel = k, .c = x->in, .q = x->q,
@@ -552,7 +552,7 @@ pieces_give_the_same_numbers(void **state)
 	static const struct vulkan_limits small[] = {
 		{65536, {65535, 65535}}, /* range cuts keys */
 		{16384, {65535, 65535}}, /* and scores of several heads */
-		{1 << 27, {1, 65535}},   /* grids cut keys */
+		{1 << 27, {8, 65535}},   /* grids cut keys */
 		{1 << 27, {65535, 1}},   /* and heads */
 	};
 	struct vulkan_limits real;
@@ -565,18 +565,57 @@ pieces_give_the_same_numbers(void **state)
 	for (r = 0; r < KERNEL_COUNT; r++)
 		for (i = 0; i < str_count(small); i++) {
 			const struct kernel *k = &kernels[r];
-			/* Attention in one workgroup a head can not be cut, and its merge
-			 * has one for each. */
-			if (k->v_bytes && small[i].groups[0] == 1)
-				continue;
 			problem_init(&p, k, 8, 2, 1100, NORMS_PLAIN);
 			p.c.q_pos_base = 1099;
 			session->limits = small[i];
 			if (k->v_bytes && small[i].range == 16384)
 				session->limits.range = 65536;
+			/* Attention in one workgroup a head can not be cut. */
 			check(&p, !k->v_bytes);
 			session->limits = real;
 		}
+}
+
+/* Plans only: no such memory is here. */
+static void
+large_problem_is_cut_without_a_gap(void **state)
+{
+	static const struct vulkan_limits card = {UINT32_MAX, {65535, 65535}};
+	struct backend_buffer none;
+	struct backend_args a = {.n_heads = 4, .n_kv_heads = 2, .n_kv = 60000000};
+	const struct kernel *k = kernel_find("polar");
+	struct vulkan_plan p;
+	struct err e = {0};
+	size_t i, first, keys = 0;
+
+	(void)state;
+	a.q = (struct backend_span){&none, 0, 4 * REF_HEAD * 4};
+	a.k = (struct backend_span){&none, 512, (size_t)2 * 60000000 * REF_POLAR_BLOCK};
+	a.out = (struct backend_span){&none, 256, (size_t)4 * 60000000 * 4};
+	assert_int_equal(vulkan_plan_kernel(k, 0, &a, &card, &p, &e), 0);
+	assert_true(p.count > 2);
+	for (i = 0; i < p.count; i++, keys += p.steps[i - 1].push.count) {
+		const struct vulkan_step *s = &p.steps[i];
+		const struct vulkan_binding *b = &s->bind[1], *o = &s->bind[3];
+		assert_true(b->bytes <= card.range && o->bytes <= card.range);
+		assert_int_equal(b->at % 256, 0);
+		assert_int_equal(b->at + s->push.k_at, 512 + keys * REF_POLAR_BLOCK);
+		assert_true(s->push.k_at + (size_t)s->push.count * REF_POLAR_BLOCK <= b->bytes);
+		first = (size_t)s->push.head0 * 60000000 + keys % 60000000;
+		assert_int_equal(o->at + 4 * (size_t)s->push.out_at, 256 + 4 * first);
+		assert_true((size_t)s->grid[0] * s->specs[0] * 128 >= s->push.count);
+	}
+	assert_int_equal(keys, 120000000);
+	vulkan_plan_free(&p);
+	/* A usual size is one dispatch, of runs as long as the device stays busy. */
+	a.n_heads = 8, a.n_kv_heads = 8, a.n_kv = 131072;
+	a.q.bytes = 8 * REF_HEAD * 4;
+	assert_int_equal(vulkan_plan_kernel(k, 0, &a, &card, &p, &e), 0);
+	assert_int_equal(p.count, 1);
+	assert_int_equal(p.steps[0].specs[0], 4);
+	assert_int_equal(p.steps[0].grid[0], 131072 / (4 * 128));
+	assert_int_equal(p.steps[0].grid[1], 8);
+	vulkan_plan_free(&p);
 }
 
 static void
@@ -785,6 +824,61 @@ validation_message_fails_the_run(void **state)
 	vk->close(s);
 }
 
+/* ---- a driver that fails -------------------------------------------------- */
+
+static VKAPI_ATTR VkResult VKAPI_CALL
+submit_lost(VkQueue q, uint32_t n, const VkSubmitInfo *s, VkFence f)
+{
+	(void)q, (void)n, (void)s, (void)f;
+	return VK_ERROR_DEVICE_LOST;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL
+allocate_none(VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a,
+	      VkDeviceMemory *out)
+{
+	(void)d, (void)i, (void)a, (void)out;
+	return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+static void
+device_that_is_lost_is_named_and_stays_lost(void **state)
+{
+	struct backend_args a = {.n_heads = 1, .n_kv_heads = 1, .n_kv = 1};
+	const struct kernel *k = kernel_find("turbo3");
+	struct backend_session *s = NULL, *kept = session;
+	struct backend_buffer *b = NULL;
+	PFN_vkAllocateMemory allocate;
+	PFN_vkQueueSubmit submit;
+	struct err e = {0};
+
+	(void)state;
+	need_device();
+	if (vk->open(&device, &s, &e))
+		fail_msg("%s", e.msg);
+	session = s;
+	a.q = span_new(NULL, 512), a.k = span_new(NULL, 56), a.out = span_new(NULL, 4);
+	allocate = s->instance->vk.AllocateMemory;
+	s->instance->vk.AllocateMemory = allocate_none;
+	assert_int_equal(vk->buffer_new(s, 100, &b, &e), -1);
+	assert_int_equal(e.code, ERR_NOMEM);
+	assert_string_equal(e.msg, "vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY (-2)");
+	assert_null(b);
+	s->instance->vk.AllocateMemory = allocate;
+	/* Want of memory does no harm; a lost device is the end. */
+	assert_int_equal(vk->run(s, k, 0, &a, &e), 0);
+	submit = s->instance->vk.QueueSubmit;
+	s->instance->vk.QueueSubmit = submit_lost;
+	assert_int_equal(vk->run(s, k, 0, &a, &e), -1);
+	assert_int_equal(e.code, ERR_DEVICE);
+	assert_string_equal(e.msg, "vkQueueSubmit: VK_ERROR_DEVICE_LOST (-4)");
+	s->instance->vk.QueueSubmit = submit;
+	assert_int_equal(vk->run(s, k, 0, &a, &e), -1);
+	assert_int_equal(e.code, ERR_DEVICE);
+	session = kept;
+	vk->close(s);
+}
+
 static int
 open_first(void **state)
 {
@@ -837,12 +931,14 @@ main(void)
 		cmocka_unit_test(causal_prefix_is_all_that_takes_part),
 		cmocka_unit_test(attention_with_far_apart_logits_matches),
 		cmocka_unit_test(pieces_give_the_same_numbers),
+		cmocka_unit_test(large_problem_is_cut_without_a_gap),
 		cmocka_unit_test(problem_that_fits_no_binding_is_refused),
 		cmocka_unit_test(spans_that_do_not_hold_the_problem_are_refused),
 		cmocka_unit_test(bytes_come_back_from_any_offset),
 		cmocka_unit_test(memory_that_the_device_has_not_is_named),
 		cmocka_unit_test(timing_measures_and_computes),
 		cmocka_unit_test(device_is_opened_by_its_uuid_only),
+		cmocka_unit_test(device_that_is_lost_is_named_and_stays_lost),
 		cmocka_unit_test(shaders_use_the_validation_layer_without_a_word),
 		cmocka_unit_test(validation_message_fails_the_run),
 	};
