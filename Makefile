@@ -148,7 +148,6 @@ $(B)/kernels/gpu_fiber.o: FLAGS.asan := -O1 -g -fsanitize=undefined -fno-sanitiz
 $(B)/libemulated.a: $(B)/kernels/gpu_fiber.o $(B)/gen/gpu_emulated.o $(WAVES)
 $(B)/unit/test_encode: $(B)/libemulated.a
 
-$(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
 $(DEV)/%.spv: kernels/%.comp Makefile
 	@mkdir -p $(@D); $(if $(V),,echo "  GLSL $<")
 	$(Q)$(GLSL_ALL) -MF $@.d -o $@ $<
@@ -163,6 +162,7 @@ $(DEV)/%.metal: $(DEV)/%.spv
 	$(Q)spirv-cross $< --msl --msl-version 20100 --output $@
 	$(Q)grep -q '^kernel void main0(' $@ || { echo "$@: no kernel in the translation"; exit 1; }
 
+$(B)/gen/sql.c: sql/embed.awk $(sort $(wildcard sql/*.sql))
 	@mkdir -p $(@D)
 	$(Q)awk -f sql/embed.awk $(sort $(filter %.sql,$^)) > $@
 
@@ -182,8 +182,6 @@ $(B)/emulated-verify: $(B)/kernels/emulated_verify_main.o $(B)/libkernels.a $(B)
 $(B)/%-verify: $(B)/kernels/%_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 $(B)/make-fixtures: $(B)/kernels/make_fixtures.o $(B)/libkernels.a $(B)/libcommon.a
-$(B)/vulkan-verify: $(B)/kernels/vulkan_verify_main.o $(B)/libkernels.a $(B)/libcommon.a
-	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.common)
 $(B)/make-model: $(B)/agent/make_model_main.o $(B)/libagent.a $(B)/libkernels.a $(B)/libcommon.a
 	$(Q)$(CC_ALL) $(LDFLAGS) -o $@ $^ $(LIBS.agent)
@@ -191,11 +189,11 @@ $(B)/make-model: $(B)/agent/make_model_main.o $(B)/libagent.a $(B)/libkernels.a 
 $(B)/unit/%: $(B)/tests/unit/%.o $(ARS)
 	@mkdir -p $(@D)
 	$(Q)$(CC_ALL) -o $@ $^ -lcmocka $(LIBS.all)
-$(B)/bench/%: $(B)/tests/bench/%.o $(ARS)
 $(B)/unit/test_vulkan_files: | $(B)/fake/broken_icd.so
 $(B)/fake/%.so: tests/fake/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -fPIC -shared $(WARN) -o $@ $<
+$(B)/bench/%: $(B)/tests/bench/%.o $(ARS)
 	@mkdir -p $(@D)
 	$(Q)$(CC_ALL) -o $@ $^ $(LIBS.all)
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(MODE)),,$(B)/tests/fuzz/replay.o) $(ARS)
@@ -209,11 +207,10 @@ check: ## installs what the tests need; units and scenarios under ASan and UBSan
 	$(Q)deploy/install-packages check
 	$(Q)deploy/fetch-nvcc >/dev/null || { [ $$? = 77 ] && echo "  NVCC skipped: there is none, and the CUDA kernels are not compiled"; }
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
 	$(Q)$(MAKE) --no-print-directory metal-check
+	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
 	$(Q)$(MAKE) --no-print-directory programs
 	$(Q)tests/run build/$(TARGET)-asan
-asan: ## units and scenarios again, nothing installed
 .PHONY: metal-check metal-verify vulkan-verify
 metal-check: $(if $(VULKAN),$(MODULES:%=$(DEV)/%.metal)) ## every shader can be translated for Metal
 	$(Q)echo "  METAL $(if $(VULKAN),$(words $^) shaders translated; nothing compiles or runs them here,skipped: no glslc or no Vulkan headers)"
@@ -223,6 +220,7 @@ vulkan-verify: ## builds it and checks the kernels on this machine's Vulkan devi
 	$(Q)deploy/install-packages build
 	$(Q)$(MAKE) --no-print-directory $(B)/vulkan-verify
 	$(Q)$(B)/vulkan-verify $(ARGS)
+asan: ## units and scenarios again, nothing installed
 	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
 	$(Q)tests/run build/$(TARGET)-asan
 fuzz: ## explore each parser for FUZZ_SECONDS (30), with clang
