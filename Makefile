@@ -70,7 +70,7 @@ SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exception
            -fsanitize-undefined-trap-on-error -Wall -Wextra -Wno-unknown-pragmas $(if $(CI),-Werror)
 
 PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/make-fixtures $(B)/make-model \
-         $(addprefix $(B)/,cpu-verify cuda-verify hip-verify emulated-verify)
+         $(addprefix $(B)/,cpu-verify cuda-verify hip-verify vulkan-verify emulated-verify)
 UNIT  := $(patsubst tests/%.c,$(B)/%,$(filter-out $(if $(VULKAN),,%/test_vulkan.c %/test_vulkan_files.c),$(wildcard tests/unit/test_*.c)))
 FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
@@ -216,10 +216,6 @@ metal-check: $(if $(VULKAN),$(MODULES:%=$(DEV)/%.metal)) ## every shader can be 
 	$(Q)echo "  METAL $(if $(VULKAN),$(words $^) shaders translated; nothing compiles or runs them here,skipped: no glslc or no Vulkan headers)"
 metal-verify: ## says that there is no program for Metal
 	$(Q)echo "blocked metal_host_not_built: the shaders are translated for Metal (make metal-check), but the program that would run them on a Mac is not built." >&2; exit 3
-vulkan-verify: ## builds it and checks the kernels on this machine's Vulkan device, ARGS= for options
-	$(Q)deploy/install-packages build
-	$(Q)$(MAKE) --no-print-directory $(B)/vulkan-verify
-	$(Q)$(B)/vulkan-verify $(ARGS)
 asan: ## units and scenarios again, nothing installed
 	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
 	$(Q)tests/run build/$(TARGET)-asan
@@ -244,6 +240,8 @@ cpu-verify: ## checks the kernels on this processor
 cuda-verify: ## checks the kernels on this machine's NVIDIA GPU
 	$(verify)
 hip-verify: ## checks the kernels on this machine's AMD GPU
+	$(verify)
+vulkan-verify: ## checks the kernels on this machine's Vulkan device
 	$(verify)
 emulated-verify: ## plays the CUDA and HIP kernels on the processor
 	$(verify)
