@@ -102,21 +102,23 @@ v16_signs(const uint8_t *p)
 	return (struct v16){signs8(p[0]), signs8(p[1])};
 }
 
-/* Two bytes around the field into each lane, then the lane's own shift. */
+/* Two bytes around the field into each lane, then the lane's own shift: eight fields are
+ * whole bytes, so both halves shift alike. */
 #define BYTES(j) (int)(0x80800100u + ((at + n * (j)) >> 3) * 0x101u)
 #define SHIFT(j) (int)((at + n * (j)) & 7)
-#define EIGHT(X, j)                                                                    \
-	X(j), X(j + 1), X(j + 2), X(j + 3), X(j + 4), X(j + 5), X(j + 6), X(j + 7)
+#define EIGHT(X, j)                                                                      \
+	_mm256_setr_epi32(X(j), X(j + 1), X(j + 2), X(j + 3), X(j + 4), X(j + 5),        \
+			  X(j + 6), X(j + 7))
 
 INLINE struct c16
 fields(const uint8_t *p, unsigned at, unsigned n)
 {
 	__m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
-	__m256i a = _mm256_shuffle_epi8(all, _mm256_setr_epi32(EIGHT(BYTES, 0)));
-	__m256i b = _mm256_shuffle_epi8(all, _mm256_setr_epi32(EIGHT(BYTES, 8)));
+	__m256i shift = EIGHT(SHIFT, 0);
 
-	return (struct c16){_mm256_srlv_epi32(a, _mm256_setr_epi32(EIGHT(SHIFT, 0))),
-			    _mm256_srlv_epi32(b, _mm256_setr_epi32(EIGHT(SHIFT, 8)))};
+	return (struct c16){
+		_mm256_srlv_epi32(_mm256_shuffle_epi8(all, EIGHT(BYTES, 0)), shift),
+		_mm256_srlv_epi32(_mm256_shuffle_epi8(all, EIGHT(BYTES, 8)), shift)};
 }
 
 INLINE __m256i
