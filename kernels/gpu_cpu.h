@@ -287,6 +287,15 @@ gpu_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], GPU_HERE)
 	}
 }
 
+/* m16n8k8: the first half of k of the larger one. */
+static inline void
+gpu_mma_f16_k8(float d[4], const uint32_t a[2], uint32_t b, GPU_HERE)
+{
+	const uint32_t wide_a[4] = { a[0], a[1], 0, 0 }, wide_b[2] = { b, 0 };
+
+	gpu_mma_f16(d, wide_a, wide_b, line);
+}
+
 /* m16n8k32 of bytes; A: how a byte of a is read. */
 template <class A>
 static inline void
