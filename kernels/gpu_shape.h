@@ -26,7 +26,12 @@
 #define FUSED_MERGE_BLOCK 128
 #define FUSED_BLOCK 256
 #define FUSED_BLOCKS 2 /* of a multiprocessor */
-#define FUSED_TBQ_SHARED 98304
-#define FUSED_POLAR_SHARED 98304
+#define FUSED_TBQ_TABLE 8192
+#define FUSED_POLAR_TABLE 32768
+#define FUSED_SHARED(table, value)                                       \
+	((table) + DIGIT_QUERY_BYTES + STAGES_BYTES(LEVEL_STAGES, 34) +  \
+	 STAGES_BYTES(LEVEL_STAGES, value))
+#define FUSED_TBQ_SHARED FUSED_SHARED(FUSED_TBQ_TABLE, 56)
+#define FUSED_POLAR_SHARED FUSED_SHARED(FUSED_POLAR_TABLE, 82)
 
 #endif

@@ -105,7 +105,7 @@ matrix_stream(const gpu_args &a, const struct score_part &p, E &engine, uint8_t 
 	for (; run < stream.runs; run += step, out += (uint64_t)step * STAGE_KEYS) {
 		const uint8_t *now = stream.next();
 
-#pragma unroll
+#pragma unroll E::WIDE == 1 ? 1 : 4
 		for (uint32_t m = 0; m < STAGE_KEYS; m += TILE_KEYS * E::WIDE) {
 			float v[E::WIDE][2];
 
