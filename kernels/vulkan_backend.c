@@ -299,8 +299,8 @@ session_variants(struct backend_session *s, const struct kernel *k,
 
 const struct kernel_backend backend_vulkan = {
 	.name = "vulkan",
-	.no_device = "install libvulkan1 and the driver of the card; vulkaninfo --summary "
-		     "lists what the loader finds",
+	.no_device = "install libvulkan1 and the driver of the card; NVIDIA's also needs "
+		     "libglvnd0, libegl1, libgl1 and libglx0",
 	.list = vulkan_list,
 	.open = session_open,
 	.close = session_close,

@@ -10,6 +10,8 @@
 
 #define LIBRARY "libvulkan.so.1"
 #define LAYER "VK_LAYER_KHRONOS_validation"
+#define DEBUG VK_EXT_DEBUG_UTILS_EXTENSION_NAME
+#define FEATURES VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME
 #define LAYERS_MAX 64
 #define EXTENSIONS_MAX 256
 
@@ -145,7 +147,7 @@ has_layer(const struct vulkan_instance *i)
 }
 
 static bool
-has_messenger(const struct vulkan_instance *i, const char *layer)
+has_extension(const struct vulkan_instance *i, const char *layer, const char *name)
 {
 	VkExtensionProperties *found = calloc(EXTENSIONS_MAX, sizeof *found);
 	uint32_t n = EXTENSIONS_MAX;
@@ -156,7 +158,7 @@ has_messenger(const struct vulkan_instance *i, const char *layer)
 		return false;
 	r = i->vk.EnumerateInstanceExtensionProperties(layer, &n, found);
 	while ((r == VK_SUCCESS || r == VK_INCOMPLETE) && !has && n-- > 0)
-		has = str_eq(found[n].extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+		has = str_eq(found[n].extensionName, name);
 	free(found);
 	return has;
 }
@@ -181,7 +183,14 @@ static int
 instance_create(struct vulkan_instance *i, VkResult *result, struct err *e)
 {
 	static const char *const layers[] = {LAYER};
-	static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+	static const char *const extensions[] = {DEBUG, FEATURES};
+	/* Also whether a dispatch waits for what it reads. */
+	static const VkValidationFeatureEnableEXT enabled[] = {
+		VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+	VkValidationFeaturesEXT features = {
+		.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+		.enabledValidationFeatureCount = 1,
+		.pEnabledValidationFeatures = enabled};
 	VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_template;
 	VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
 				 .pApplicationName = "verify",
@@ -193,13 +202,18 @@ instance_create(struct vulkan_instance *i, VkResult *result, struct err *e)
 	*result = VK_SUCCESS;
 	messenger.pUserData = &i->messages;
 	if (validation) {
-		if (!has_layer(i) || (!has_messenger(i, NULL) && !has_messenger(i, LAYER))) {
+		if (!has_layer(i) || (!has_extension(i, NULL, DEBUG) &&
+				      !has_extension(i, LAYER, DEBUG))) {
 			err_set(e, ERR_UNSUPPORTED, "validation was asked for, and " LAYER
 				" is not here");
 			return err_hint(e, "Debian's package is vulkan-validationlayers");
 		}
 		info.pNext = &messenger;
 		info.enabledLayerCount = info.enabledExtensionCount = 1;
+		if (has_extension(i, LAYER, FEATURES)) {
+			messenger.pNext = &features;
+			info.enabledExtensionCount = 2;
+		}
 		info.ppEnabledLayerNames = layers;
 		info.ppEnabledExtensionNames = extensions;
 	}
@@ -214,6 +228,7 @@ instance_create(struct vulkan_instance *i, VkResult *result, struct err *e)
 		return err_set(e, ERR_DEVICE, "the instance has no vk" #name);
 	VULKAN_INSTANCE_CALLS(X)
 #undef X
+	messenger.pNext = NULL;
 	return validation ? messenger_new(i, &messenger, e) : 0;
 }
 
