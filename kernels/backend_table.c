@@ -5,7 +5,7 @@
 
 /* In the order of the bits of kernel.h. */
 const struct kernel_backend *const kernel_backends[] = {
-	&backend_cpu, &backend_cuda, &backend_hip, NULL,
+	&backend_cpu, &backend_cuda, &backend_hip, &backend_vulkan, NULL,
 };
 
 const struct kernel_backend *

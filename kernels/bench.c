@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "common/str.h"
 #include "kernels/draw.h"
+#include "kernels/problem.h"
 #include "kernels/truth.h"
 
 #define SECONDS 8.0      /* for one shape */
@@ -116,7 +117,7 @@ take_memory(struct bench *b, struct err *e)
 		goto out;
 	draw_init(&d, b->t->seed);
 	for (i = 0; i < n; i++)
-		b->q[i] = draw_normal(&d) * (k->q_dim == REF_PROJ ? 11.3f : 1.0f);
+		b->q[i] = draw_normal(&d) * problem_query_scale(k);
 	if (be->write(b->r->session, b->d_q, 0, b->q, n * sizeof *b->q, e) ||
 	    fill(b, k->quantise_k, b->key, 0, b->keys_at_all * b->key, b->pattern,
 		    &b->pattern_keys, e) ||
@@ -259,24 +260,50 @@ is_right(const struct bench *b, uint32_t head, uint32_t key, float got)
 	return fabs((double)got - scores[0]) < tolerance;
 }
 
+/* The outputs that are looked at: the last ones, and some. */
+static void
+find_spot(const struct bench *b, struct draw *d, uint32_t i, uint32_t *head, uint32_t *key)
+{
+	uint32_t heads = BENCH_KV_HEADS * b->row->gqa;
+	uint32_t columns = b->value ? REF_HEAD : b->row->n_kv;
+
+	*head = i < 4 ? heads - 1 - i : draw_below(d, heads);
+	*key = i < 4 ? columns - 1 : draw_below(d, columns);
+}
+
+/* Where a kernel writes nothing, what was there before must not look right. */
+static int
+poison(struct bench *b, struct err *e)
+{
+	size_t columns = b->value ? REF_HEAD : b->row->n_kv;
+	uint32_t all_ones = UINT32_MAX, i, head, key;
+	struct draw d;
+
+	draw_init(&d, b->t->seed + 1);
+	for (i = 0; i < SPOTS; i++) {
+		find_spot(b, &d, i, &head, &key);
+		if (b->r->backend->write(b->r->session, b->d_sink,
+			    (head * columns + key) * sizeof all_ones, &all_ones,
+			    sizeof all_ones, e))
+			return rig_note(b->r, e);
+	}
+	return 0;
+}
+
 /* Scores against truth; of attention's outputs only that they are numbers. */
 static int
 look(struct bench *b, struct err *e)
 {
-	size_t columns = b->value ? REF_HEAD : b->row->n_kv, at;
-	uint32_t heads = BENCH_KV_HEADS * b->row->gqa, head, i, key;
+	size_t columns = b->value ? REF_HEAD : b->row->n_kv;
+	uint32_t i, head, key;
 	struct draw d;
 	float got;
 
 	draw_init(&d, b->t->seed + 1);
 	for (i = 0; i < SPOTS; i++) {
-		head = draw_below(&d, heads);
-		/* The last ones, too. */
-		key = i < 4 ? (uint32_t)columns - 1 - i : draw_below(&d, (uint32_t)columns);
-		if (i < 4 && columns < 4)
-			key = 0;
-		at = ((size_t)head * columns + key) * sizeof got;
-		if (b->r->backend->read(b->r->session, b->d_sink, at, &got, sizeof got, e))
+		find_spot(b, &d, i, &head, &key);
+		if (b->r->backend->read(b->r->session, b->d_sink,
+			    (head * columns + key) * sizeof got, &got, sizeof got, e))
 			return rig_note(b->r, e);
 		b->row->checked++;
 		b->row->wrong += b->value ? !isfinite(got) : !is_right(b, head, key, got);
@@ -332,6 +359,7 @@ measure_row(struct bench *b, double seconds, struct err *e)
 	a = arguments(b);
 	/* The plain one first: what is looked at afterwards is the kernel's output. */
 	if (measure_copy(b, seconds / 4, e) || measure_plain(b, &a, seconds, e) ||
+	    poison(b, e) ||
 	    measure(b, b->item->kernel, b->item->variant, &a, seconds, &b->row->runs,
 		    &b->row->seconds, &b->row->best, e) ||
 	    look(b, e))

@@ -8,6 +8,7 @@
 #include "common/plat.h"
 #include "common/str.h"
 #include "kernels/draw.h"
+#include "kernels/problem.h"
 #include "kernels/spread.h"
 #include "kernels/truth.h"
 
@@ -87,7 +88,7 @@ static void
 draw_queries(struct work *w)
 {
 	const struct kernel *k = w->item->kernel;
-	float scale = k->q_dim == REF_PROJ ? 11.3f : 1.0f;
+	float scale = problem_query_scale(k);
 	uint32_t h, heads = KV_HEADS * w->gqa;
 	struct draw d;
 	double *query;

@@ -46,6 +46,13 @@ draw_side(struct draw *d, ref_quantise format, enum draw_norms norms,
 				kind->strays, 1, out + i * bytes);
 }
 
+float
+problem_query_scale(const struct kernel *k)
+{
+	/* Each element of a sketch is about as large as the query is long: sqrt(128). */
+	return k->q_dim == REF_PROJ || k->schema == KERNEL_PREHT ? 11.3f : 1.0f;
+}
+
 static void
 draw_operands(struct problem *p, const struct problem_kind *kind, struct draw *d)
 {
@@ -53,11 +60,8 @@ draw_operands(struct problem *p, const struct problem_kind *kind, struct draw *d
 	size_t n = (size_t)p->in.n_kv_heads * p->in.n_kv, i;
 	bool attention = k->v_bytes > 0;
 	enum draw_norms norms = attention && kind->k == DRAW_HUGE ? DRAW_USUAL : kind->k;
-	float scale = kind->q_scale;
+	float scale = kind->q_scale * problem_query_scale(k);
 
-	/* A sketch has the length of the query in each of its elements. */
-	if (k->q_dim == REF_PROJ)
-		scale *= 11.3f;
 	for (i = 0; i < (size_t)p->in.n_heads * k->q_dim; i++)
 		p->q[i] = draw_normal(d) * scale;
 	draw_side(d, k->quantise_k, norms, kind, !attention, n, key_bytes(k), p->k);

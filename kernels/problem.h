@@ -46,4 +46,7 @@ CHECKED int problem_init(struct problem *p, const struct kernel *k,
 	uint32_t q_pos_base, double base, struct draw *d, struct err *e);
 void problem_fini(struct problem *p); /* a zeroed one is fine */
 
+/* What a kernel's query is to a normal vector: sketches and transforms are longer. */
+float problem_query_scale(const struct kernel *k);
+
 #endif

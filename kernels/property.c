@@ -135,55 +135,81 @@ repeat(struct work *w, const struct subject *s, struct problem *p,
 		fail_row(s->row, p, kind, "the same problem again gives other bits");
 }
 
+/* What stood at i stands at order[i]. */
 static void
-reverse(uint8_t *keys, size_t n, size_t bytes)
+shuffle(size_t *order, size_t n)
 {
-	uint8_t spare[4 * 82];
-	size_t i;
+	struct draw d;
+	size_t i, j, spare;
 
-	for (i = 0; i < n / 2; i++) {
-		memcpy(spare, keys + i * bytes, bytes);
-		memcpy(keys + i * bytes, keys + (n - 1 - i) * bytes, bytes);
-		memcpy(keys + (n - 1 - i) * bytes, spare, bytes);
+	draw_init(&d, n);
+	for (i = 0; i < n; i++)
+		order[i] = i;
+	for (i = n; i > 1; i--) {
+		j = draw_below(&d, (uint32_t)i);
+		spare = order[i - 1], order[i - 1] = order[j], order[j] = spare;
 	}
 }
 
 static void
-reverse_keys(struct problem *p)
+move_keys(const uint8_t *from, const size_t *order, size_t heads, size_t n, size_t bytes,
+	uint8_t *to)
 {
-	size_t k = (size_t)p->kernel->k_bytes * p->kernel->k_blocks, n = p->in.n_kv, h;
-	size_t v = (size_t)p->kernel->v_bytes * p->kernel->v_blocks;
+	size_t h, i;
 
-	for (h = 0; h < p->in.n_kv_heads; h++) {
-		reverse(p->k + h * n * k, n, k);
-		if (v > 0)
-			reverse(p->v + h * n * v, n, v);
-	}
+	for (h = 0; h < heads; h++)
+		for (i = 0; i < n; i++)
+			memcpy(to + (h * n + order[i]) * bytes, from + (h * n + i) * bytes,
+				bytes);
 }
 
-/* Keys in the opposite order: scores too; a mean of values stays. */
+/* Outputs of the keys in another order: scores moved alike, a mean of values stays. */
 static void
-reorder(struct work *w, const struct subject *s, struct problem *p,
-	const struct problem_kind *kind, const float *before, float *now)
+compare_moved(const struct subject *s, const struct problem *p,
+	const struct problem_kind *kind, const size_t *order, const float *before,
+	const float *now)
 {
 	size_t n = p->in.n_kv, i, j;
 	char what[120];
 
-	if (p->in.causal)
-		return; /* another prefix */
-	reverse_keys(p);
-	if (run(w, s, p, kind, now))
-		for (i = 0; i < p->outputs; i++) {
-			j = p->kernel->v_bytes ? i : i / n * n + (n - 1 - i % n);
-			s->row->reordered += memcmp(&before[i], &now[j], sizeof *now) != 0;
-			if (fabs((double)before[i] - (double)now[j]) <= 2 * p->rounding[i])
-				continue;
-			snprintf(what, sizeof what,
-				"keys in another order give %.9g instead of %.9g",
-				(double)now[j], (double)before[i]);
-			fail_row(s->row, p, kind, what);
+	for (i = 0; i < p->outputs; i++) {
+		j = p->kernel->v_bytes ? i : i / n * n + order[i % n];
+		s->row->reordered += memcmp(&before[i], &now[j], sizeof *now) != 0;
+		if (fabs((double)before[i] - (double)now[j]) <= 2 * p->rounding[i])
+			continue;
+		snprintf(what, sizeof what, "keys in another order give %.9g instead of %.9g",
+			(double)now[j], (double)before[i]);
+		fail_row(s->row, p, kind, what);
+	}
+}
+
+static void
+reorder(struct work *w, const struct subject *s, const struct problem *p,
+	const struct problem_kind *kind, const float *before, float *now)
+{
+	size_t n = p->in.n_kv, heads = p->in.n_kv_heads;
+	size_t k = (size_t)p->kernel->k_bytes * p->kernel->k_blocks;
+	size_t v = (size_t)p->kernel->v_bytes * p->kernel->v_blocks;
+	size_t *order = calloc(n + 1, sizeof *order);
+	uint8_t *keys = calloc(heads * n + 1, k), *values = calloc(heads * n + 1, v + 1);
+	struct problem moved = *p;
+
+	if (order == NULL || keys == NULL || values == NULL)
+		fail_row(s->row, p, kind, "no memory to put keys in another order");
+	else if (!p->in.causal) { /* there it would be another prefix */
+		shuffle(order, n);
+		move_keys(p->k, order, heads, n, k, keys);
+		moved.in.k = keys;
+		if (v > 0) {
+			move_keys(p->v, order, heads, n, v, values);
+			moved.in.v = values;
 		}
-	reverse_keys(p);
+		if (run(w, s, &moved, kind, now))
+			compare_moved(s, p, kind, order, before, now);
+	}
+	free(order);
+	free(keys);
+	free(values);
 }
 
 /* Twice the norms: twice the scores, exactly, since that is no rounding. */
@@ -195,8 +221,12 @@ redouble(struct work *w, const struct subject *s, struct problem *p,
 	size_t bytes = n * p->kernel->k_bytes * p->kernel->k_blocks;
 	uint8_t *keep;
 
-	if (p->kernel->v_bytes || (keep = malloc(bytes)) == NULL)
+	if (p->kernel->v_bytes)
 		return;
+	if ((keep = malloc(bytes)) == NULL) {
+		fail_row(s->row, p, kind, "no memory to double norms");
+		return;
+	}
 	memcpy(keep, p->k, bytes);
 	draw_double_norms(p->kernel->quantise_k, n, p->k);
 	if (run(w, s, p, kind, now))

@@ -1,535 +1,334 @@
-/* Ways to a pass that was not deserved: each was tried, and each must stay shut. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "agent/build.h"
-#include "agent/engine_env.h"
-#include "agent/source.h"
-#include "agent/work.h"
-#include "common/elog.h"
-#include "common/proc.h"
-#include "common/verdict.h"
-#include "tests/unit/evidence.h"
-#include "tests/unit/repo.h"
+#include "common/str.h"
+#include "kernels/draw.h"
+#include "kernels/kernel.h"
+#include "kernels/problem.h"
+#include "kernels/spread.h"
+#include "kernels/truth.h"
 
-/* ---- a changed source that git calls clean ---- */
-
-struct world {
-	char root[256], engine[300], other[300], cache[300], log_path[300];
-	struct transcript *log;
-	struct source_ask ask;
-	struct source_info info;
-	enum reason why;
-	struct err e;
-};
-
-static int
-setup(void **state)
-{
-	struct world *w = calloc(1, sizeof *w);
-
-	assert_non_null(w);
-	repo_folder(w->root, sizeof w->root);
-	snprintf(w->engine, sizeof w->engine, "%s/engine", w->root);
-	snprintf(w->other, sizeof w->other, "%s/other", w->root);
-	snprintf(w->cache, sizeof w->cache, "%s/cache", w->root);
-	snprintf(w->log_path, sizeof w->log_path, "%s/log", w->root);
-	assert_int_equal(mkdir(w->engine, 0755), 0);
-	assert_int_equal(mkdir(w->other, 0755), 0);
-	assert_int_equal(transcript_open(w->log_path, NONCE, 1 << 20, &w->log, &w->e), 0);
-	w->ask.spec = w->engine;
-	w->ask.cache_dir = w->cache;
-	w->ask.timeout_ms = 60000;
-	*state = w;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct world *w = *state;
-
-	source_release(&w->info);
-	assert_int_equal(transcript_close(w->log, NULL, NULL, &w->e), 0);
-	repo_remove(w->root);
-	free(w);
-	return 0;
-}
-
-static void
-get(struct world *w)
-{
-	if (source_get(&w->ask, w->log, &w->info, &w->why, &w->e))
-		fail_msg("%s: %s", reason_name(w->why), w->e.msg);
-}
-
-static void
-is_seen_as_changed(struct world *w)
-{
-	char status[256];
-
-	/* or there would be nothing to see through */
-	repo_git(w->engine, status, sizeof status, "status", "--porcelain");
-	assert_string_equal(status, "");
-	get(w);
-	assert_true(w->info.dirty);
-	assert_int_equal(strlen(w->info.dirty_digest), 64);
-}
-
-static void
-change_behind_a_filter_is_seen(void **state)
-{
-	struct world *w = *state;
-	char none[8];
-
-	repo_engine(w->engine);
-	repo_git(w->engine, none, sizeof none, "config", "filter.x.clean", "git show HEAD:%f");
-	repo_write(w->engine, ".git/info/attributes", "*.c filter=x\n", 0644);
-	repo_write(w->engine, "ggml/a.c", "int b;\n", 0644);
-	is_seen_as_changed(*state);
-}
-
-static void
-change_behind_another_work_tree_is_seen(void **state)
-{
-	struct world *w = *state;
-	char none[8];
-
-	repo_engine(w->engine);
-	repo_engine(w->other);
-	repo_git(w->engine, none, sizeof none, "config", "core.worktree", w->other);
-	repo_write(w->engine, "ggml/a.c", "int b;\n", 0644);
-	is_seen_as_changed(*state);
-}
-
-static void
-change_behind_a_replaced_object_is_seen(void **state)
-{
-	struct world *w = *state;
-	char none[8], before[65], after[65];
-
-	repo_engine(w->engine);
-	repo_git(w->engine, before, sizeof before, "rev-parse", "HEAD:ggml/a.c");
-	repo_write(w->engine, "ggml/a.c", "int b;\n", 0644);
-	repo_git(w->engine, after, sizeof after, "hash-object", "-w", "ggml/a.c");
-	repo_git(w->engine, none, sizeof none, "replace", before, after);
-	get(w);
-	assert_true(w->info.dirty);
-}
-
-/* The repository around a folder whose own .git is none speaks of other files. */
-static void
-change_behind_an_empty_repository_is_seen(void **state)
-{
-	struct world *w = *state;
-	char inner[600];
-
-	repo_engine(w->engine);
-	snprintf(inner, sizeof inner, "%s/build-x", w->engine);
-	repo_write(inner, "CMakeLists.txt", "project(x)\n", 0644);
-	repo_write(inner, "ggml/a.c", "int b;\n", 0644);
-	repo_write(inner, "include/llama.h", "\n", 0644);
-	snprintf(inner, sizeof inner, "%s/build-x/.git", w->engine);
-	assert_int_equal(mkdir(inner, 0755), 0);
-	snprintf(inner, sizeof inner, "%s/build-x", w->engine);
-	w->ask.spec = inner;
-	if (source_get(&w->ask, w->log, &w->info, &w->why, &w->e) == 0)
-		assert_true(w->info.dirty);
-}
-
-static void
-links_scripts_folders_and_foreign_line_ends_are_no_change(void **state)
-{
-	struct world *w = *state;
-	char none[8], path[400];
-
-	repo_engine(w->engine);
-	repo_write(w->engine, "ggml-x/a.c", "int a;\n", 0644);
-	repo_write(w->engine, "ggml.h", "int a;\n", 0644);
-	repo_write(w->engine, "a/b/c/d.sh", "exit\n", 0755);
-	repo_write(w->engine, "win.bat", "exit\r\n", 0644);
-	repo_write(w->engine, "raw.txt", "exit\r\n", 0644);
-	repo_write(w->engine, ".gitattributes", "*.bat text eol=crlf\n", 0644);
-	snprintf(path, sizeof path, "%s/link", w->engine);
-	assert_int_equal(symlink("a/b", path), 0);
-	repo_git(w->engine, none, sizeof none, "add", "-A");
-	repo_git(w->engine, none, sizeof none, "commit", "-q", "-m", "more");
-	get(w);
-	assert_false(w->info.dirty);
-}
-
-/* A commit that was made here is not the remote's, whatever URL the clone names. */
-static void
-local_commit_is_not_of_its_origin(void **state)
-{
-	struct world *w = *state;
-	char none[8];
-
-	repo_engine(w->engine);
-	repo_git(w->engine, none, sizeof none, "remote", "add", "origin",
-		"https://github.com/ggml-org/llama.cpp");
-	get(w);
-	assert_string_equal(w->info.origin, "folder:engine");
-	source_release(&w->info);
-	repo_git(w->engine, none, sizeof none, "update-ref", "refs/remotes/origin/main", "HEAD");
-	get(w);
-	assert_string_equal(w->info.origin, "https://github.com/ggml-org/llama.cpp");
-}
-
-static void
-suites_count_no_source_that_only_looks_like_theirs(void **state)
-{
-	static const char *const origins[] = {
-		"file:///tmp/ggml-org/llama.cpp", "https://example.org/ggml-org/llama.cpp",
-		"https://github.com/ggml-org/llama.cpp-changed", "git@example.org:ggml-org/llama.cpp",
-		"https://example.org/elizaOS/llama.cpp", "file:///srv/elizaOS/llama.cpp",
-		"folder:llama.cpp", "bundle:ggml-org-llama.cpp", "https://github.com/x/ggml-org/llama.cpp",
-	};
-	struct suite *s;
-	struct err e;
-	size_t i, k;
-
-	(void)state;
-	for (k = 0; suite_builtin_name(k) != NULL; k++) {
-		assert_int_equal(suite_builtin(suite_builtin_name(k), &s, &e), 0);
-		for (i = 0; i < str_count(origins); i++)
-			if (suite_source_counts(s, NULL, origins[i]))
-				fail_msg("suite %s counts %s", s->name, origins[i]);
-		suite_free(s);
-	}
-}
-
-/* ---- an engine other than the one that was proved ---- */
-
-static void
-engine_that_changed_after_its_proof_is_seen(void **state)
-{
-	struct world *w = *state;
-	struct build_info *b = calloc(1, sizeof *b);
-	struct build_artifact *a;
-	char path[400];
-
-	assert_non_null(b);
-	repo_write(w->engine, "llama-completion", "a program", 0755);
-	repo_write(w->engine, "notes.txt", "no library", 0644);
-	snprintf(b->bin_dir, sizeof b->bin_dir, "%s", w->engine);
-	a = &b->artifacts[b->artifact_count++];
-	snprintf(a->name, sizeof a->name, "llama-completion");
-	snprintf(a->path, sizeof a->path, "%s/llama-completion", w->engine);
-	assert_int_equal(digest_file(a->path, a->sha256, &a->bytes, &w->e), 0);
-	assert_int_equal(build_again(b, &w->e), 0);
-	repo_write(w->engine, "libm.so.6", "another libm", 0644);
-	assert_int_equal(build_again(b, &w->e), -1);
-	assert_non_null(strstr(w->e.msg, "libm.so.6"));
-	repo_write(w->engine, "llama-completion", "a Program", 0755);
-	snprintf(path, sizeof path, "%s/libm.so.6", w->engine);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(build_again(b, &w->e), -1);
-	assert_non_null(strstr(w->e.msg, "llama-completion"));
-	free(b);
-}
-
-/* ---- arguments that come through the environment ---- */
-
-static void
-engine_gets_no_variable_that_stands_for_an_argument(void **state)
-{
-	static const char *const names[] = {"LLAMA_ARG_CACHE_TYPE_V", "LLAMA_ATTN_ROT_DISABLE",
-		"GGML_VK_DISABLE_F16", "LD_AUDIT", "LD_BIND_NOW", "GLIBC_TUNABLES", "LD_LIBRARY_PATH"};
-	const char *argv[] = {"/usr/bin/env", NULL};
-	struct world *w = *state;
-	struct engine_env env;
-	struct proc_spec spec = {.argv = argv, .env = env.v};
-	struct proc_result r;
-	char *out = NULL, *errs = NULL, *log = NULL, line[80];
-	size_t i;
-
-	for (i = 0; i < str_count(names); i++)
-		setenv(names[i], "/secret", 1);
-	setenv("OMP_NUM_THREADS", "3", 1);
-	engine_env_make(&env, NULL);
-	assert_int_equal(engine_env_note(w->log, &env, &w->e), 0);
-	assert_int_equal(proc_capture_spec(&spec, 1 << 20, &out, &errs, &r, &w->e), 0);
-	assert_int_equal(plat_read_file(w->log_path, 1 << 20, &log, NULL, &w->e), 0);
-	assert_null(strstr(out, "/secret"));
-	assert_null(strstr(log, "/secret"));
-	for (i = 0; i < str_count(names); i++) {
-		snprintf(line, sizeof line, "%s=", names[i]);
-		assert_null(strstr(out, line));
-		assert_non_null(strstr(log, names[i]));
-		unsetenv(names[i]);
-	}
-	assert_non_null(strstr(out, "GGML_SCHED_DEBUG=2\n"));
-	assert_non_null(strstr(out, "OMP_NUM_THREADS=3\n"));
-	assert_non_null(strstr(log, "env_kept="));
-	assert_non_null(strstr(log, "OMP_NUM_THREADS=3"));
-	unsetenv("OMP_NUM_THREADS");
-	free(out);
-	free(errs);
-	free(log);
-}
-
-/* ---- text of the model in the log of the engine ---- */
-
-static void
-text_of_the_model_allocates_nothing(void **state)
-{
-	static const char real[] =
-		"llama_kv_cache:        CPU KV buffer size =     3.06 MiB\n"
-		"llama_kv_cache: size =    3.06 MiB (  2048 cells,   2 layers,  1/1 seqs), "
-		"K (f16):    1.06 MiB, V (f16):    2.00 MiB\n"
-		"sched_reserve: reserving ...\nsched_reserve: graph splits = 1\n"
-		"generate: n_ctx = 2048, n_batch = 2048, n_predict = 4, n_keep = 1\n";
-	static const char text[] =
-		"0.00.500.000 I llama_context: constructing llama_context\n"
-		"0.00.500.000 I llama_kv_cache:      CUDA0 KV buffer size =     3.06 MiB\n"
-		"0.00.500.000 I llama_kv_cache: size =    3.06 MiB (  2048 cells,   2 layers,  1/1 seqs), "
-		"K (q8_0):    1.06 MiB, V (f16):    2.00 MiB\n"
-		"0.00.500.000 I load_tensors: offloaded 99/99 layers to GPU\n";
-	char log[2048];
-	struct elog l;
-
-	(void)state;
-	snprintf(log, sizeof log, "%s%s", real, text);
-	elog_parse(log, strlen(log), &l);
-	assert_string_equal(l.k_type, "f16");
-	assert_int_equal(l.kv_count, 1);
-	assert_string_equal(l.kv[0].device, "CPU");
-	assert_int_equal(l.layers, -1);
-}
-
-/* ---- reports that say less than happened ---- */
-
-struct good {
-	struct evidence v;
-	struct verdict out;
-};
-
-static void
-appraise(struct good *g)
-{
-	struct verdict_logs logs = {evidence_read, &g->v};
-	struct err e = {0};
-
-	if (verdict_appraise(g->v.report, g->v.suite, true, &logs, &g->out, &e))
-		fail_msg("%s", e.msg);
-}
+#define KEYS 300
 
 static bool
-says(const struct good *g, const char *word)
+is_score(const struct kernel *k)
 {
-	int i;
-
-	for (i = 0; i < g->out.why_count; i++)
-		if (strstr(g->out.why[i], word) != NULL)
-			return true;
-	return false;
+	return k->v_bytes == 0;
 }
 
-/* The suite with one member changed, under the same name. */
+/* Both scores of each key for a few heads, held against each other. */
 static void
-suite_change(struct good *g, const char *from, const char *to)
+hold(const struct kernel *k, enum draw_norms norms, bool strays, float q_scale, double *worst)
 {
-	char *text = evidence_replace(evidence_copy(g->v.suite->text), from, to);
+	static uint8_t keys[KEYS * 82];
+	static float q[3 * REF_PROJ], got[3 * KEYS];
+	static double query[TRUTH_TERMS * TRUTH_HEADS], weights[TRUTH_TERMS];
+	double scores[TRUTH_HEADS], tolerance, d;
+	size_t bytes = (size_t)k->k_bytes * k->k_blocks, i;
+	struct ref_case c = {3, 1, KEYS, q, keys, NULL, k->use_qjl, false, 0, 0};
 	struct err e = {0};
+	struct draw dr;
+	unsigned h;
 
-	suite_free(g->v.suite);
-	if (suite_parse(text, strlen(text), &g->v.suite, &e))
-		fail_msg("%s", e.msg);
-	free(text);
-	cJSON_ReplaceItemInObjectCaseSensitive(
-		cJSON_GetObjectItemCaseSensitive(g->v.report, "suite"), "digest",
-		cJSON_CreateString(g->v.suite->digest));
-	cJSON_ReplaceItemInObjectCaseSensitive(
-		cJSON_GetObjectItemCaseSensitive(g->v.report, "suite"), "name",
-		cJSON_CreateString(g->v.suite->name));
+	draw_init(&dr, 42);
+	for (i = 0; i < 3 * k->q_dim; i++)
+		q[i] = draw_normal(&dr) * q_scale * problem_query_scale(k);
+	draw_keys(&dr, k->quantise_k, norms, strays, KEYS, keys);
+	memset(query, 0, sizeof query);
+	for (h = 0; h < 3; h++)
+		truth_query(k, q + h * k->q_dim, h, query);
+	assert_int_equal(k->run(&c, got, &e), 0);
+	for (i = 0; i < KEYS; i++) {
+		truth_key(k, keys + i * bytes, k->use_qjl, weights);
+		truth_scores(k, weights, query, scores);
+		for (h = 0; h < 3; h++) {
+			/* A tenth of what a kernel may be off. */
+			tolerance = truth_tolerance(k, 1e-4, truth_query_length(k, query, h),
+				truth_key_length(k, weights) / 10);
+			d = fabs(scores[h] - (double)got[h * KEYS + i]);
+			if (!(d < tolerance))
+				fail_msg("%s, norms %d, key %zu: %.9g is not %.9g", k->name,
+					(int)norms, i, scores[h], (double)got[h * KEYS + i]);
+			*worst = fmax(*worst, d);
+		}
+	}
 }
 
 static void
-good_run_is_recordable(void **state)
+truth_is_ref_for_all_valid_keys(void **state)
 {
-	struct good *g = calloc(1, sizeof *g);
-
-	(void)state;
-	assert_non_null(g);
-	evidence_make(&g->v, "llama.cpp");
-	appraise(g);
-	assert_true(g->out.recordable);
-	suite_change(g, "\"name\": \"llama.cpp\"", "\"name\": \"mine\"");
-	appraise(g);
-	assert_true(g->out.recordable);
-	evidence_free(&g->v);
-	free(g);
-}
-
-static void
-other_suite_under_the_name_of_ours_is_not_recorded(void **state)
-{
-	struct good *g = calloc(1, sizeof *g);
-
-	(void)state;
-	assert_non_null(g);
-	evidence_make(&g->v, "llama.cpp");
-	suite_change(g, "\"tolerance\": 0.001", "\"tolerance\": 1");
-	appraise(g);
-	assert_false(g->out.recordable);
-	assert_true(says(g, "not the one of this version"));
-	evidence_free(&g->v);
-	free(g);
-}
-
-static void
-claim_that_nothing_shows_is_not_recorded(void **state)
-{
-	struct good *g = calloc(1, sizeof *g);
-	cJSON *list;
-	int i;
-
-	(void)state;
-	assert_non_null(g);
-	evidence_make(&g->v, "llama.cpp");
-	suite_change(g, "\"name\": \"llama.cpp\"", "\"name\": \"mine\"");
-	suite_change(g, "\"fixtures\", \"graph-smoke\", \"report\"", "\"fixtures\", \"report\"");
-	list = cJSON_GetObjectItemCaseSensitive(g->v.report, "gates");
-	for (i = cJSON_GetArraySize(list) - 1; i >= 0; i--)
-		if (str_starts(json_str(cJSON_GetArrayItem(list, i), "name"), "graph-smoke"))
-			cJSON_DeleteItemFromArray(list, i);
-	appraise(g);
-	assert_false(g->out.recordable);
-	assert_true(says(g, "legacy-kv-graph"));
-	evidence_free(&g->v);
-	free(g);
-}
-
-static void
-missing_baseline_is_not_recorded(void **state)
-{
-	struct good *g = calloc(1, sizeof *g);
-
-	(void)state;
-	assert_non_null(g);
-	evidence_make(&g->v, "llama.cpp");
-	suite_change(g, "\"name\": \"llama.cpp\"", "\"name\": \"mine\"");
-	suite_change(g, "\"baseline\": \"f16\"", "\"baseline\": \"f32\"");
-	appraise(g);
-	assert_false(g->out.recordable);
-	assert_true(says(g, "graph-smoke/baseline did not run"));
-	evidence_gate(&g->v, "graph-smoke/baseline", evidence_smoke(g->v.suite, "f32"));
-	appraise(g);
-	assert_true(g->out.recordable);
-	evidence_free(&g->v);
-	free(g);
-}
-
-static void
-hidden_override_is_not_recorded(void **state)
-{
-	static const char *const extras[] = {"\"overrides\":{\"cmakeFlags\":\"-DX=1\"}",
-		"\"only\":\"smoke\"", "\"prebuilt\":\"/opt/e\""};
-	struct good *g = calloc(1, sizeof *g);
-	struct job *job;
-	struct err e = {0};
-	char text[600];
+	double worst;
 	size_t i;
 
 	(void)state;
-	assert_non_null(g);
-	evidence_make(&g->v, "llama.cpp");
-	for (i = 0; i <= str_count(extras); i++) {
-		snprintf(text, sizeof text, "{\"schemaVersion\":1,\"id\":\"00112233445566778899aabbccddeeff\","
-			"\"nonce\":\"" NONCE "\",\"lane\":\"cpu\",\"suite\":\"llama.cpp\"%s%s}",
-			i < str_count(extras) ? "," : "", i < str_count(extras) ? extras[i] : "");
-		if (job_parse(text, strlen(text), &job, &e))
-			fail_msg("%s", e.msg);
-		appraise(g);
-		assert_true(g->out.recordable);
-		verdict_hold(&g->out, g->v.report, job);
-		assert_true(g->out.recordable == (i == str_count(extras)));
-		assert_int_equal(g->out.exit, g->out.recordable ? EXIT_PASS : EXIT_UNRECORDED);
-		assert_true(g->out.recordable || (g->out.why_count > 0 && g->out.disagreement[0] != '\0'));
-		job_free(job);
+	for (i = 0; i < KERNEL_COUNT; i++) {
+		if (!is_score(&kernels[i]))
+			continue;
+		worst = 0;
+		hold(&kernels[i], DRAW_USUAL, false, 1, &worst);
+		hold(&kernels[i], DRAW_USUAL, true, 1, &worst);
+		assert_true(worst < 1e-4);
+		hold(&kernels[i], DRAW_SUBNORMAL, false, 256, &worst);
+		hold(&kernels[i], DRAW_HUGE, false, 1, &worst);
+		worst = 0;
+		hold(&kernels[i], DRAW_ZERO, false, 1, &worst);
+		assert_true(worst == 0);
 	}
-	evidence_free(&g->v);
-	free(g);
 }
 
-/* ---- what a dead worker leaves ---- */
+/* Keys of the encoders, so that no mistake in drawing hides one in reading. */
+static void
+truth_is_ref_for_keys_of_the_encoders(void **state)
+{
+	static float pi[REF_PI], x[REF_HEAD], q[REF_PROJ];
+	double query[TRUTH_TERMS * TRUTH_HEADS], weights[TRUTH_TERMS], s[TRUTH_HEADS];
+	const struct kernel *k;
+	uint8_t key[4 * 82];
+	struct err e = {0};
+	struct draw d;
+	size_t i, j, n;
+	float want;
 
-#define CUT_LOG RUN("\"/usr/bin/ninja\"") "[1/9] half"
+	(void)state;
+	ref_pi_fill(7, pi);
+	draw_init(&d, 1);
+	for (i = 0; i < KERNEL_COUNT; i++) {
+		k = &kernels[i];
+		for (n = 0; n < 40 && is_score(k); n++) {
+			struct ref_case c = {1, 1, 1, q, key, NULL, k->use_qjl, false, 0, 0};
+
+			for (j = 0; j < REF_HEAD; j++)
+				x[j] = draw_normal(&d);
+			for (j = 0; j < REF_PROJ; j++)
+				q[j] = draw_normal(&d);
+			k->quantise_k(x, pi, key);
+			assert_int_equal(k->run(&c, &want, &e), 0);
+			memset(query, 0, sizeof query);
+			truth_query(k, q, 0, query);
+			truth_key(k, key, k->use_qjl, weights);
+			truth_scores(k, weights, query, s);
+			assert_true(fabs(s[0] - (double)want) < 3e-5);
+		}
+	}
+}
 
 static void
-dead_worker_leaves_its_logs_and_contradicts_none(void **state)
+tolerance_is_absolute_until_numbers_are_large(void **state)
 {
-	static const char name[] = "linux-x64-cpu-host.log", cut[] = "linux-x64-cpu-build.log";
-	static const char out[] = "linux-x64-cpu-f16-f16-try1.out";
-	struct world *w = *state;
-	struct work_ask ask = {.cache_dir = w->cache, .log_dir = w->other};
-	struct work_result result;
-	struct job *job = NULL;
-	cJSON *report = NULL, *o = cJSON_CreateObject();
-	char hex[DIGEST_HEX], events[1200], path[400];
-	const cJSON *a;
-	int seen = 0;
+	const struct kernel *k = kernel_find("turbo3"), *qjl = kernel_find("qjl");
 
-	assert_true(json_add_str(o, "lane", "cpu") && json_add_str(o, "suite", "llama.cpp") &&
-		json_add_str(o, "nonce", NONCE));
-	assert_int_equal(job_new(o, &job, &w->e), 0);
-	ask.job = job;
-	repo_write(w->other, name, GOOD_HOST, 0644);
-	repo_write(w->other, cut, CUT_LOG, 0644);
-	repo_write(w->other, out, "text", 0644);
-	digest_bytes(GOOD_HOST, sizeof GOOD_HOST - 1, hex);
-	snprintf(events, sizeof events, "{\"type\":\"gate\",\"gate\":\"host\",\"state\":\"end\",\"t\":5,"
-		"\"outcome\":\"pass\",\"log\":\"%s\",\"logSha256\":\"%s\"}\n"
-		"{\"type\":\"gate\",\"gate\":\"build\",\"state\":\"start\",\"t\":6}\n"
-		"{\"type\":\"log\",\"gate\":\"build\",\"name\":\"%s\"}\n", name, hex, cut);
-	repo_write(w->root, "events", events, 0644);
-	snprintf(path, sizeof path, "%s/events", w->root);
-	assert_int_equal(event_open(NULL, &ask.events, &w->e), 0);
-	assert_int_equal(work_post_mortem(&ask, path, REASON_AGENT_DIED, "it died", &result, &w->e), 0);
-	assert_int_equal(result.outcome, OUTCOME_INCOMPLETE);
-	assert_int_equal(json_load(result.report_path, 1 << 20, &report, &w->e), 0);
-	assert_string_equal(json_path_str(report, "host.hostname"), "lab-3");
-	assert_string_equal(json_path_str(report, "host.os"), "Linux");
-	cJSON_ArrayForEach(a, json_get(report, "artifacts"))
-		seen += str_eq(json_str(a, "name"), name) || str_eq(json_str(a, "name"), cut) ||
-			str_eq(json_str(a, "name"), out);
-	assert_int_equal(seen, 3);
-	cJSON_ArrayForEach(a, json_get(report, "gates"))
-		if (str_eq(json_str(a, "name"), "build"))
-			assert_string_equal(json_path_str(a, "log.name"), cut);
-	cJSON_Delete(report);
-	event_close(ask.events);
-	job_free(job);
+	(void)state;
+	assert_true(truth_tolerance(k, 1e-3, 11.3, 11.3) == 1e-3);
+	assert_true(truth_tolerance(k, 1e-3, 11.3, 22.6) == 1e-3);
+	/* 4 sqrt(128) 2^-24 = 2.697e-6, 4 sqrt(256) 2^-24 = 3.815e-6 */
+	assert_true(fabs(truth_tolerance(k, 1e-3, 1e3, 1e3) - 2.6973983) < 1e-6);
+	assert_true(fabs(truth_tolerance(qjl, 1e-3, 1e3, 1e3) - 3.8146973) < 1e-6);
+	assert_true(truth_tolerance(k, 0.5, 11.3, 11.3) == 0.5);
+}
+
+/* ---- drawn keys ---- */
+
+static double
+norm_of(const struct kernel *k, const uint8_t *block)
+{
+	uint16_t n = (uint16_t)(block[k->norm_at] | block[k->norm_at + 1] << 8);
+
+	return (double)(k->norm_nan == 0x7fc0 ? ref_bf16_decode(n) : ref_fp16_decode(n));
+}
+
+static void
+norms_are_of_the_kind_that_was_asked_for(void **state)
+{
+	static uint8_t keys[KEYS * 82];
+	const struct kernel *k;
+	size_t i, j;
+	struct draw d;
+	double v, small, huge;
+
+	(void)state;
+	for (i = 0; i < KERNEL_COUNT; i++) {
+		k = &kernels[i];
+		small = k->norm_nan == 0x7fc0 ? 0x1p-126 : 0x1p-14;
+		huge = k->norm_nan == 0x7fc0 ? 0x1p60 : 8192;
+		draw_init(&d, i);
+		draw_keys(&d, k->quantise_k, DRAW_SUBNORMAL, false, KEYS, keys);
+		for (j = 0; j < (size_t)KEYS * k->k_blocks; j++) {
+			v = norm_of(k, keys + j * k->k_bytes);
+			assert_true(v > 0 && v < small);
+		}
+		draw_keys(&d, k->quantise_k, DRAW_HUGE, true, KEYS, keys);
+		for (j = 0; j < (size_t)KEYS * k->k_blocks; j++) {
+			v = norm_of(k, keys + j * k->k_bytes);
+			assert_true(v >= huge && v <= 0x1p101);
+		}
+		draw_keys(&d, k->quantise_k, DRAW_ZERO, true, KEYS, keys);
+		for (j = 0; j < (size_t)KEYS * k->k_blocks; j++)
+			assert_true(norm_of(k, keys + j * k->k_bytes) == 0);
+	}
+}
+
+static void
+usual_keys_are_about_as_long_as_a_normal_vector(void **state)
+{
+	static uint8_t keys[KEYS * 82];
+	double weights[TRUTH_TERMS], sum, length;
+	const struct kernel *k;
+	size_t i, j;
+	struct draw d;
+
+	(void)state;
+	for (i = 0; i < KERNEL_COUNT; i++) {
+		k = &kernels[i];
+		draw_init(&d, i);
+		draw_keys(&d, k->quantise_k, DRAW_USUAL, false, KEYS, keys);
+		for (j = 0, sum = 0; j < KEYS; j++) {
+			truth_key(k, keys + j * k->k_bytes * k->k_blocks, k->use_qjl, weights);
+			/* Weights go with the prepared query, which is longer by this. */
+			length = truth_key_length(k, weights) * (double)problem_query_scale(k);
+			if (k->schema == KERNEL_POLAR)
+				length *= 11.3;
+			if (k->q_dim == REF_PROJ)
+				length *= sqrt(2) / 1.2533141373155003;
+			sum += length / KEYS;
+		}
+		if (!(sum > 3 && sum < 18))
+			fail_msg("%s: keys are %.3g long", k->name, sum);
+	}
+}
+
+static void
+reserved_bits_are_set_only_when_asked_for(void **state)
+{
+	uint8_t key[4 * 82];
+	struct draw d;
+	size_t n, i;
+	bool bit[2] = {false, false}, stray = false;
+
+	(void)state;
+	draw_init(&d, 5);
+	for (n = 0; n < 64; n++) {
+		draw_keys(&d, ref_tcq_quantise, DRAW_USUAL, false, 1, key);
+		assert_int_equal(key[50] & 0xc0, 0); /* bits 390, 391 of the stream */
+		assert_int_equal(key[51], 0);
+		draw_keys(&d, ref_polar_quantise, DRAW_USUAL, false, 1, key);
+		for (i = 66; i < 82; i++)
+			assert_int_equal(key[i], 0);
+		draw_keys(&d, ref_polar_qjl_quantise, DRAW_USUAL, false, 1, key);
+		bit[key[66] & 1] = true;
+		assert_int_equal(key[66] & 0xfe, 0);
+		for (i = 67; i < 82; i++)
+			assert_int_equal(key[i], 0);
+		draw_keys(&d, ref_polar_quantise, DRAW_USUAL, true, 1, key);
+		stray = stray || ((key[66] & 1) && (key[66] & 0xfe) && key[81]);
+		draw_keys(&d, ref_turbo3_quantise, DRAW_USUAL, true, 1, key);
+		/* One norm in all four blocks belongs to the format. */
+		assert_memory_equal(key, key + 14, 2);
+		assert_memory_equal(key, key + 42, 2);
+	}
+	assert_true(bit[0] && bit[1] && stray);
+}
+
+static void
+seed_decides_and_parts_differ(void **state)
+{
+	uint8_t a[82 * 4], b[82 * 4];
+	struct draw d;
+
+	(void)state;
+	draw_init_part(&d, 9, 3);
+	draw_keys(&d, ref_polar_quantise, DRAW_USUAL, false, 4, a);
+	draw_init_part(&d, 9, 3);
+	draw_keys(&d, ref_polar_quantise, DRAW_USUAL, false, 4, b);
+	assert_memory_equal(a, b, sizeof a);
+	draw_init_part(&d, 9, 4);
+	draw_keys(&d, ref_polar_quantise, DRAW_USUAL, false, 4, b);
+	assert_memory_not_equal(a, b, sizeof a);
+	draw_init_part(&d, 10, 3);
+	draw_keys(&d, ref_polar_quantise, DRAW_USUAL, false, 4, b);
+	assert_memory_not_equal(a, b, sizeof a);
+}
+
+static void
+doubled_norms_double_the_score_of_ref(void **state)
+{
+	static uint8_t keys[8 * 4 * 82];
+	float q[REF_PROJ], one[8], two[8];
+	const struct kernel *k;
+	struct err e = {0};
+	struct draw d;
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < KERNEL_COUNT; i++) {
+		k = &kernels[i];
+		struct ref_case c = {1, 1, 8, q, keys, NULL, k->use_qjl, false, 0, 0};
+
+		if (!is_score(k))
+			continue;
+		draw_init(&d, i);
+		for (j = 0; j < REF_PROJ; j++)
+			q[j] = draw_normal(&d);
+		draw_keys(&d, k->quantise_k, DRAW_USUAL, false, 8, keys);
+		assert_int_equal(k->run(&c, one, &e), 0);
+		draw_double_norms(k->quantise_k, 8, keys);
+		assert_int_equal(k->run(&c, two, &e), 0);
+		for (j = 0; j < 8; j++)
+			assert_true(two[j] == 2 * one[j] && one[j] != 0);
+	}
+}
+
+/* ---- threads ---- */
+
+static unsigned char seen[1000];
+
+static void
+mark(void *arg, size_t from, size_t to, unsigned number)
+{
+	unsigned *most = arg;
+
+	assert_true(number < *most);
+	for (; from < to; from++)
+		seen[from]++;
+}
+
+static void
+loop_over_threads_does_each_once(void **state)
+{
+	unsigned threads[] = {0, 1, 2, 3, 7, 64, 1000}, most;
+	size_t i, j, n;
+
+	(void)state;
+	for (i = 0; i < str_count(threads); i++)
+		for (n = 0; n <= 1000; n += 333) {
+			memset(seen, 0, sizeof seen);
+			most = threads[i] ? threads[i] : 1;
+			spread_run(threads[i], n, mark, &most);
+			for (j = 0; j < sizeof seen; j++)
+				assert_int_equal(seen[j], j < n);
+		}
+	assert_true(spread_threads() >= 1 && spread_threads() <= SPREAD_MAX);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(change_behind_a_filter_is_seen, setup, teardown),
-		cmocka_unit_test_setup_teardown(change_behind_another_work_tree_is_seen, setup, teardown),
-		cmocka_unit_test_setup_teardown(change_behind_a_replaced_object_is_seen, setup, teardown),
-		cmocka_unit_test_setup_teardown(change_behind_an_empty_repository_is_seen, setup, teardown),
-		cmocka_unit_test_setup_teardown(links_scripts_folders_and_foreign_line_ends_are_no_change,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(local_commit_is_not_of_its_origin, setup, teardown),
-		cmocka_unit_test(suites_count_no_source_that_only_looks_like_theirs),
-		cmocka_unit_test_setup_teardown(engine_that_changed_after_its_proof_is_seen, setup, teardown),
-		cmocka_unit_test_setup_teardown(engine_gets_no_variable_that_stands_for_an_argument,
-			setup, teardown),
-		cmocka_unit_test(text_of_the_model_allocates_nothing),
-		cmocka_unit_test(good_run_is_recordable),
-		cmocka_unit_test(other_suite_under_the_name_of_ours_is_not_recorded),
-		cmocka_unit_test(claim_that_nothing_shows_is_not_recorded),
-		cmocka_unit_test(missing_baseline_is_not_recorded),
-		cmocka_unit_test(hidden_override_is_not_recorded),
-		cmocka_unit_test_setup_teardown(dead_worker_leaves_its_logs_and_contradicts_none, setup,
-			teardown),
+		cmocka_unit_test(truth_is_ref_for_all_valid_keys),
+		cmocka_unit_test(truth_is_ref_for_keys_of_the_encoders),
+		cmocka_unit_test(tolerance_is_absolute_until_numbers_are_large),
+		cmocka_unit_test(norms_are_of_the_kind_that_was_asked_for),
+		cmocka_unit_test(usual_keys_are_about_as_long_as_a_normal_vector),
+		cmocka_unit_test(reserved_bits_are_set_only_when_asked_for),
+		cmocka_unit_test(seed_decides_and_parts_differ),
+		cmocka_unit_test(doubled_norms_double_the_score_of_ref),
+		cmocka_unit_test(loop_over_threads_does_each_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
