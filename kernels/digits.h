@@ -107,6 +107,15 @@ template <int HEADS> struct digit_rows {
 			gpu_mma_s8(acc[i], a[s][i], b);
 	}
 
+	/* Step s of several tiles of keys. */
+	template <int WIDE>
+	__device__ void multiply_all(int acc[WIDE][TILES][4], int s, const uint32_t b[WIDE][2]) const
+	{
+#pragma unroll
+		for (int k = 0; k < WIDE; k++)
+			multiply(acc[k], s, b[k]);
+	}
+
 	/* What this lane has of the sums of a head for keys 2t and 2t + 1. */
 	static __device__ void partial(const int acc[TILES][4], float v[2])
 	{
@@ -131,15 +140,54 @@ template <int HEADS> struct digit_rows {
 	}
 };
 
-template <int HEADS_> struct qjl_engine {
+/* The same rows in shared memory, for kernels that have no registers to spare. */
+template <int HEADS> struct digit_rows_shared : digit_rows<HEADS> {
+	enum { TILES = digit_rows<HEADS>::TILES, BYTES = DIGIT_STEPS * TILES * 32 * 16 };
+	const uint4 *lanes;
+
+	__device__ void load(const struct digit_query *q)
+	{
+		uint4 *to = (uint4 *)((uint8_t *)q + DIGIT_QUERY_BYTES);
+		uint32_t lane = threadIdx.x & 31;
+
+		/* Every warp writes the same. */
+		digit_rows<HEADS>::load(q);
+#pragma unroll
+		for (int s = 0; s < DIGIT_STEPS; s++)
+#pragma unroll
+			for (int i = 0; i < TILES; i++)
+				to[(s * TILES + i) * 32 + lane] = make_uint4(this->a[s][i][0],
+					this->a[s][i][1], this->a[s][i][2], this->a[s][i][3]);
+		lanes = to + lane;
+		gpu_sync();
+	}
+
+	/* Step s of several tiles of keys. */
+	template <int WIDE>
+	__device__ void multiply_all(int acc[WIDE][TILES][4], int s, const uint32_t b[WIDE][2]) const
+	{
+#pragma unroll
+		for (int i = 0; i < TILES; i++) {
+			const uint4 v = lanes[(s * TILES + i) * 32];
+			const uint32_t x[4] = {v.x, v.y, v.z, v.w};
+
+#pragma unroll
+			for (int k = 0; k < WIDE; k++)
+				gpu_mma_s8(acc[k][i], x, b[k]);
+		}
+	}
+};
+
+template <int HEADS_, class ROWS = digit_rows<HEADS_>, int WIDE_ = HEADS_ == 8 ? 2 : 4>
+struct qjl_engine {
 	enum {
 		BYTES = QJL_BYTES,
 		HEADS = HEADS_,
 		STAGES = DIGIT_STAGES,
-		WIDE = HEADS == 8 ? 2 : 4,
+		WIDE = WIDE_,
 		STAGE_AT = DIGIT_QUERY_BYTES,
 	};
-	typedef struct digit_rows<HEADS> rows;
+	typedef ROWS rows;
 	uint8_t *shared;
 	rows query;
 	float twice, minus;             /* of this lane's head */
@@ -193,19 +241,20 @@ template <int HEADS_> struct qjl_engine {
 	__device__ void sums(const uint8_t *stage, float v[WIDE][2])
 	{
 		int acc[WIDE][rows::TILES][4] = {};
-		uint32_t w[WIDE][2], b[2];
+		uint32_t w[WIDE][2], b[WIDE][2];
 
 #pragma unroll
 		for (int i = 0; i < WIDE; i++)
 			load_words<2>(stage + i * TILE_KEYS * BYTES, codes, w[i]);
 #pragma unroll
-		for (int s = 0; s < DIGIT_STEPS; s++)
+		for (int s = 0; s < DIGIT_STEPS; s++) {
 #pragma unroll
-			for (int i = 0; i < WIDE; i++) {
-				b[0] = w[i][0] >> (s & 4) & 0x01010101u << (s & 3);
-				b[1] = w[i][1] >> (s & 4) & 0x01010101u << (s & 3);
-				query.multiply(acc[i], s, b);
-			}
+			for (int i = 0; i < WIDE; i++)
+#pragma unroll
+				for (int j = 0; j < 2; j++)
+					b[i][j] = w[i][j] >> (s & 4) & 0x01010101u << (s & 3);
+			query.template multiply_all<WIDE>(acc, s, b);
+		}
 #pragma unroll
 		for (int i = 0; i < WIDE; i++) {
 			rows::partial(acc[i], v[i]);

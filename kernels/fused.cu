@@ -75,34 +75,76 @@ weight_of(float raw, float max)
 	return max == -INFINITY ? 0.0f : gpu_exp(raw - max);
 }
 
+/* The largest of a value over the block's threads. */
+GPU_DEVICE float
+merge_max(float v, float shared[FUSED_MERGE_BLOCK])
+{
+	shared[threadIdx.x] = v;
+	gpu_sync();
+	for (int m = FUSED_MERGE_BLOCK / 2; m > 0; m /= 2) {
+		if ((int)threadIdx.x < m)
+			shared[threadIdx.x] = fmaxf(shared[threadIdx.x], shared[threadIdx.x + m]);
+		gpu_sync();
+	}
+	v = shared[0];
+	gpu_sync();
+	return v;
+}
+
+/* Groups of SCORE_HEAD threads take every MERGE_GROUPS-th split, an element each. */
+#define MERGE_GROUPS (FUSED_MERGE_BLOCK / SCORE_HEAD)
+
 template <class V>
 GPU_DEVICE void
 fused_merge(const gpu_args &a)
 {
-	__shared__ float x[SCORE_HEAD];
+	__shared__ float weights[FUSED_MERGE_BLOCK], x[MERGE_GROUPS][SCORE_HEAD + 2];
 	const gpu_tables *tables = (const gpu_tables *)a.tables;
-	uint32_t h = blockIdx.x;
-	int i = threadIdx.x;
-	float max = -INFINITY, sum = 0, acc = 0, residual = 0, w;
+	uint32_t h = blockIdx.x, tid = threadIdx.x, i = tid % SCORE_HEAD, group = tid / SCORE_HEAD;
+	float max = -INFINITY, sum = 0, acc = 0, residual = 0;
 
-	for (uint32_t s = 0; s < a.splits; s++) {
-		/* A NaN is kept by the sums. */
+	/* fmaxf drops a NaN; the sums keep it. */
+	for (uint32_t s = tid; s < a.splits; s += FUSED_MERGE_BLOCK)
 		max = fmaxf(max, fused_part(a, s, h)[0]);
-	}
-	for (uint32_t s = 0; s < a.splits; s++) {
-		const float *part = fused_part(a, s, h);
+	max = merge_max(max, weights);
+	for (uint32_t first = 0; first < a.splits; first += FUSED_MERGE_BLOCK) {
+		uint32_t n = a.splits - first < FUSED_MERGE_BLOCK ? a.splits - first : FUSED_MERGE_BLOCK;
 
-		w = weight_of(part[0], max);
-		sum += w * part[1];
-		acc += w * part[2 + i];
-		residual += w * part[2 + SCORE_HEAD];
+		weights[tid] = tid < n ? weight_of(fused_part(a, first + tid, h)[0], max) : 0.0f;
+		gpu_sync();
+#pragma unroll 8
+		for (uint32_t s = group; s < n; s += MERGE_GROUPS) {
+			const float *part = fused_part(a, first + s, h);
+
+			acc += weights[s] * part[2 + i];
+			/* Two threads of the group sum what a split has one of. */
+			if (i == 0)
+				sum += weights[s] * part[1];
+			if (i == 1)
+				residual += weights[s] * part[2 + SCORE_HEAD];
+		}
+		gpu_sync();
 	}
+	x[group][i] = acc;
+	if (i == 0)
+		x[group][SCORE_HEAD] = sum;
+	if (i == 1)
+		x[group][SCORE_HEAD + 1] = residual;
+	gpu_sync();
+	acc = sum = residual = 0;
+	for (int g = 0; g < MERGE_GROUPS; g++) {
+		acc += x[g][i];
+		sum += x[g][SCORE_HEAD];
+		residual += x[g][SCORE_HEAD + 1];
+	}
+	gpu_sync();
 	if (V::RESIDUAL && a.use_qjl)
 		acc += residual * POLAR_STEP * (tables->residual[i >> 5] >> (i & 31) & 1 ? 1.0f : -1.0f);
-	x[i] = acc;
+	x[0][i] = acc;
 	gpu_sync();
-	acc = V::transform(tables, x, i);
-	((float *)a.out)[(uint64_t)h * SCORE_HEAD + i] = sum == 0 ? 0.0f : acc / sum;
+	acc = V::transform(tables, x[0], (int)i);
+	if (group == 0)
+		((float *)a.out)[(uint64_t)h * SCORE_HEAD + i] = sum == 0 ? 0.0f : acc / sum;
 }
 
 /* Tokens of a split: whole runs of `unit` tokens. */
@@ -317,6 +359,8 @@ fused_gather_write(const struct fused_state &s, struct fused_gather *to)
 				s.acc[m][i] * (1.0f / LEVEL_SCALE);
 }
 
+/* With four heads the columns after them hold the low parts. */
+template <int HEADS>
 GPU_DEVICE void
 fused_gather_read(const gpu_args &a, const struct score_part &p, const struct fused_gather *from)
 {
@@ -332,7 +376,7 @@ fused_gather_read(const gpu_args &a, const struct score_part &p, const struct fu
 
 			sum += weight * from->sum[w][h];
 			residual += weight * from->residual[w][h];
-			acc += weight * from->acc[w][h][d];
+			acc += weight * (from->acc[w][h][d] + (HEADS == 4 ? from->acc[w][h + 4][d] : 0.0f));
 		}
 		part[2 + d] = acc;
 		if (d == 0) {
@@ -343,46 +387,66 @@ fused_gather_read(const gpu_args &a, const struct score_part &p, const struct fu
 	}
 }
 
-/* Adds eight tokens, whose weights for head g and tokens 2t, 2t + 1 are w. */
-template <class V>
+/* Weights of two tokens as operands: high and low parts of eight heads, or of four the high
+ * parts in lanes g < 4 and the low ones in the others. */
+template <int HEADS>
 GPU_DEVICE void
-fused_add(struct fused_state &s, const uint8_t *table, uint32_t offset, const uint8_t *stage,
-	uint32_t at, const float w[2], bool residual)
+fused_weights(const float v[2], float low, uint32_t parts[2][2])
 {
-	uint32_t lane = threadIdx.x & 31, g = lane >> 2;
-	uint32_t codes[2][V::WORDS], x[4], high[2], low[2];
+	uint32_t high = gpu_to_half2(v[0], v[1]), rest;
+
+	rest = gpu_to_half2(v[0] - low * gpu_from_half((uint16_t)high),
+		v[1] - low * gpu_from_half((uint16_t)(high >> 16)));
+	for (int j = 0; j < 2; j++) {
+		parts[0][j] = twice(HEADS == 8 ? high : rest, j);
+		parts[1][j] = twice(rest, j);
+	}
+}
+
+/* Adds eight tokens, whose weights for head g and tokens 2t, 2t + 1 are w. */
+template <class V, int HEADS>
+GPU_DEVICE void
+fused_add(struct fused_state &s, const uint8_t *table, uint32_t offset, const uint8_t *tile,
+	uint32_t at, int g, const float w[2], float low, bool residual)
+{
+	uint32_t codes[2][V::WORDS], x[4], parts[2][2];
+	float v[2];
 
 #pragma unroll
 	for (int j = 0; j < 2; j++)
-		V::load(stage, at + j * V::BYTES, (int)g, codes[j]);
+		V::load(tile, at + j * V::BYTES, g, codes[j]);
 #pragma unroll
 	for (int m = 0; m < ROW_TILES; m++) {
 		if (m % (ROW_TILES / V::QUARTERS) == 0) {
 #pragma unroll
 			for (int j = 0; j < 2; j++) {
-				/* What was not copied, or masked, may hold any norm. */
-				float v = w[j] == 0 ? 0.0f
-					: w[j] * V::norm(stage, at + j * V::BYTES, m / (ROW_TILES / V::QUARTERS));
-				uint32_t parts = split(v);
-
+				v[j] = w[j] * V::norm(tile, at + j * V::BYTES, m / (ROW_TILES / V::QUARTERS));
 				if (V::RESIDUAL && residual)
-					s.residual += residual_sign(stage, at + j * V::BYTES) * v;
-				high[j] = twice(parts, 0);
-				low[j] = twice(parts, 1);
+					s.residual += residual_sign(tile, at + j * V::BYTES) * v[j];
 			}
+			fused_weights<HEADS>(v, low, parts);
 		}
 		V::look(table, codes[0], m, offset, x);
 		V::look(table, codes[1], m, offset, x + 2);
-		gpu_mma_f16(s.acc[m], x, high);
-		gpu_mma_f16(s.acc[m], x, low);
+		gpu_mma_f16(s.acc[m], x, parts[0]);
+		if (HEADS == 8)
+			gpu_mma_f16(s.acc[m], x, parts[1]);
 	}
 }
 
-template <class V, int HEADS> struct fused_layout {
-	typedef qjl_engine<HEADS> keys;
+/* Four heads keep their queries in registers, eight do not fit. */
+template <int HEADS> struct fused_keys {
+	typedef qjl_engine<4> engine;
+};
+template <> struct fused_keys<8> {
+	typedef qjl_engine<8, digit_rows_shared<8>, STAGE_KEYS / TILE_KEYS> engine;
+};
+static_assert(digit_rows_shared<8>::BYTES <= FUSED_ROWS_BYTES, "room for the queries");
+
+template <class V> struct fused_layout {
 	enum {
 		KEYS_AT = V::TABLE,
-		K_STAGE_AT = KEYS_AT + DIGIT_QUERY_BYTES,
+		K_STAGE_AT = KEYS_AT + DIGIT_QUERY_BYTES + FUSED_ROWS_BYTES,
 		K_STAGE = LEVEL_STAGES * STAGE_BYTES(QJL_BYTES),
 		V_STAGE_AT = K_STAGE_AT + FUSED_BLOCK / 32 * K_STAGE,
 		V_STAGE = LEVEL_STAGES * STAGE_BYTES(V::BYTES),
@@ -391,40 +455,48 @@ template <class V, int HEADS> struct fused_layout {
 
 template <class V, int HEADS>
 GPU_DEVICE void
-fused_matrix(const gpu_args &a)
+fused_matrix(const gpu_args &a, uint8_t *shared)
 {
-	GPU_SHARED(shared);
-	typedef fused_layout<V, HEADS> layout;
+	typedef fused_layout<V> layout;
 	enum { TILES = STAGE_KEYS / TILE_KEYS, WARPS = FUSED_BLOCK / 32 };
 	struct score_part p = score_part_of(a, blockIdx.y, HEADS);
 	uint32_t lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx.x >> 5;
 	uint32_t run = blockIdx.x * WARPS + warp, step = gridDim.x * WARPS;
-	uint32_t offset = V::offset(lane);
+	uint32_t offset = V::offset(lane), at;
 	uint64_t kv = (uint64_t)p.kv_head * a.n_kv;
 	stage_stream<QJL_BYTES, LEVEL_STAGES> k;
 	stage_stream<V::BYTES, LEVEL_STAGES> v;
 	struct fused_state s = {-INFINITY, 0, 0, {}};
-	qjl_engine<HEADS> keys;
-	bool head = g < p.heads;
+	typename fused_keys<HEADS>::engine keys;
+	bool head = g % HEADS < p.heads;
+	float low = HEADS == 8 || g >= 4 ? 1.0f : 0.0f;
 
 	k.start(a.k + kv * QJL_BYTES, a.visible, run, step, shared + layout::K_STAGE_AT + warp * layout::K_STAGE);
 	v.start(a.v + kv * V::BYTES, a.visible, run, step, shared + layout::V_STAGE_AT + warp * layout::V_STAGE);
 	V::build(shared, V::values((const gpu_tables *)a.tables));
 	keys.shared = shared + layout::KEYS_AT;
 	keys.prepare(a, p, k.lead);
+	at = v.lead + 2 * t * V::BYTES;
 	for (; run < k.runs; run += step) {
-		const uint8_t *k_now = k.next(), *v_now = v.next();
-		float raw[TILES][2], top = s.max, keep, other;
+		const uint8_t *k_now = k.next();
+		uint8_t *v_now = (uint8_t *)v.next();
+		float raw[TILES][2], top = s.max, keep, least;
 
+		if (run + 1 == k.runs) {
+			/* What was not copied may hold any norm: 0 * NaN is not 0. */
+			for (uint32_t i = v.tail + lane; i < v.lead + STAGE_KEYS * V::BYTES; i += 32)
+				v_now[i] = 0;
+			gpu_sync_warp();
+		}
 #pragma unroll
 		for (int m = 0; m < TILES; m += keys.WIDE)
 			keys.tiles(k_now + m * TILE_KEYS * QJL_BYTES, raw + m);
 #pragma unroll
 		for (int i = 0; i < 2 * TILES; i++) {
-			uint64_t token = (uint64_t)run * STAGE_KEYS + i / 2 * TILE_KEYS + 2 * t + i % 2;
+			uint32_t left = a.visible - run * STAGE_KEYS;
 			float *r = &raw[i / 2][i % 2];
 
-			*r = head && token < a.visible ? *r * a.sm_scale : -INFINITY;
+			*r = head && i / 2 * TILE_KEYS + 2 * t + i % 2 < left ? *r * a.sm_scale : -INFINITY;
 			top = fmaxf(top, *r);
 		}
 		top = fmaxf(top, gpu_shfl_xor(top, 1, 32));
@@ -433,26 +505,32 @@ fused_matrix(const gpu_args &a)
 		s.max = top;
 		s.sum *= keep;
 		s.residual *= keep;
-		/* This lane's columns are heads 2t and 2t + 1. */
+		/* This lane's columns are 2t and 2t + 1, whose heads are those of lanes g alike.
+		 * Most runs hold no new largest logit. */
+		least = keep;
+		for (int m = 4; m < 32; m *= 2)
+			least = fminf(least, gpu_shfl_xor(least, m, 32));
 #pragma unroll
-		for (int j = 0; j < 2; j++) {
-			other = gpu_shfl(keep, (int)(2 * t + j) * 4, 32);
+		for (int j = 0; j < 2 && least != 1.0f; j++) {
+			float other = gpu_shfl(keep, (int)(2 * t + j) * 4, 32);
+
 #pragma unroll
 			for (int m = 0; m < ROW_TILES; m++) {
 				s.acc[m][j] *= other;
 				s.acc[m][j + 2] *= other;
 			}
 		}
-#pragma unroll 1
+#pragma unroll
 		for (int m = 0; m < TILES; m++) {
 			float w[2];
 
+#pragma unroll
 			for (int j = 0; j < 2; j++) {
 				w[j] = weight_of(raw[m][j], top);
 				s.sum += w[j];
 			}
-			fused_add<V>(s, shared, offset, v_now,
-				v.lead + (m * TILE_KEYS + 2 * t) * V::BYTES, w, a.use_qjl != 0);
+			fused_add<V, HEADS>(s, shared, offset, v_now + m * TILE_KEYS * V::BYTES, at, (int)g, w,
+				low, a.use_qjl != 0);
 		}
 	}
 	/* The runs that are no more needed make room for the merge. */
@@ -460,7 +538,7 @@ fused_matrix(const gpu_args &a)
 	gpu_sync();
 	fused_gather_write<V>(s, (struct fused_gather *)shared);
 	gpu_sync();
-	fused_gather_read(a, p, (const struct fused_gather *)shared);
+	fused_gather_read<HEADS>(a, p, (const struct fused_gather *)shared);
 }
 #endif
 
@@ -475,7 +553,8 @@ fused_matrix(const gpu_args &a)
 	GPU_KERNEL __launch_bounds__(FUSED_BLOCK, FUSED_BLOCKS) \
 	name(struct gpu_args a)                         \
 	{                                               \
-		(__VA_ARGS__)(a);                       \
+		GPU_SHARED(shared);                     \
+		(__VA_ARGS__)(a, shared);               \
 	}
 #else
 #define FUSED_MATRIX(name, ...)                         \

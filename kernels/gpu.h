@@ -22,4 +22,13 @@
 #define GPU_KERNEL extern "C" __global__ void
 #define GPU_DEVICE static __device__ __forceinline__
 
+/* Two halves of a word, a the low one. */
+#ifndef GPU_TO_HALF2
+GPU_DEVICE uint32_t
+gpu_to_half2(float a, float b)
+{
+	return gpu_to_half(a) | (uint32_t)gpu_to_half(b) << 16;
+}
+#endif
+
 #endif

@@ -98,6 +98,16 @@ gpu_from_half(uint16_t h)
 	return __half2float(__ushort_as_half(h));
 }
 
+/* Two in one instruction; a is the low half. */
+#define GPU_TO_HALF2
+GPU_INLINE uint32_t
+gpu_to_half2(float a, float b)
+{
+	__half2 h = __floats2half2_rn(a, b);
+
+	return *(const uint32_t *)&h;
+}
+
 GPU_INLINE float
 gpu_exp(float v)
 {

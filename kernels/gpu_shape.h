@@ -23,13 +23,14 @@
 
 /* Attention: what a split leaves of a head in the scratch, in floats. */
 #define FUSED_PART (2 + 128 + 1) /* max, sum, accumulator, sum of the residual */
-#define FUSED_MERGE_BLOCK 128
+#define FUSED_MERGE_BLOCK 512
 #define FUSED_BLOCK 256
 #define FUSED_BLOCKS 2 /* of a multiprocessor */
 #define FUSED_TBQ_TABLE 8192
 #define FUSED_POLAR_TABLE 32768
+#define FUSED_ROWS_BYTES 8192 /* queries of eight heads as operands */
 #define FUSED_SHARED(table, value)                                       \
-	((table) + DIGIT_QUERY_BYTES + STAGES_BYTES(LEVEL_STAGES, 34) +  \
+	((table) + DIGIT_QUERY_BYTES + FUSED_ROWS_BYTES + STAGES_BYTES(LEVEL_STAGES, 34) +  \
 	 STAGES_BYTES(LEVEL_STAGES, value))
 #define FUSED_TBQ_SHARED FUSED_SHARED(FUSED_TBQ_TABLE, 56)
 #define FUSED_POLAR_SHARED FUSED_SHARED(FUSED_POLAR_TABLE, 82)
