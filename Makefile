@@ -279,10 +279,11 @@ older-run: $(B)/unit/test_cpu_simd
 	$(Q)for c in qemu64 max; do echo "  EMULATED $(<F) on $$c"; qemu-x86_64 -cpu $$c $< || exit 1; done
 install: all ## honours DESTDIR= and PREFIX=
 	install -D -m 755 $(B)/verify-agent $(DESTDIR)$(PREFIX)/sbin/verify-agent
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller $(B)/cpu-verify $(B)/make-model
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/verify-controller \
+	  $(addprefix $(B)/,cpu-verify cuda-verify hip-verify vulkan-verify make-model)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 agent/*.8
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 agent/*.5
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 controller/*.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 controller/*.1 kernels/*.1
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/verify README.md CHANGELOG.md LICENSE deploy/verify-agent.conf
 clean: ## remove build/
 	rm -rf build

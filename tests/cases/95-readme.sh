@@ -6,7 +6,7 @@ PATH=$bin:$PATH
 # Lines of the shell blocks of README.md, comments cut off.
 awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' "$root/README.md" | sed 's/[[:space:]]*#.*//' >"$T/readme"
 # Examples of the manual pages: between EXAMPLES and the next section, and .Dl lines.
-for page in "$root"/agent/*.8 "$root"/agent/*.5 "$root"/controller/*.1; do
+for page in "$root"/agent/*.8 "$root"/agent/*.5 "$root"/controller/*.1 "$root"/kernels/*.1; do
 	sed -n 's/^\.Dl //p' "$page"
 	sed -n '/^\.Sh EXAMPLES/,/^\.Sh [^E]/p' "$page" | grep -v '^\.'
 done >"$T/pages"
@@ -46,6 +46,7 @@ manual() {
 if command -v mandoc >/dev/null && command -v col >/dev/null; then
 	manual verify-agent "$root/agent/verify-agent.8" serve run make-model
 	manual verify-controller "$root/controller/verify-controller.1" run attach cancel runs show logs classes why hosts pin ledger
+	manual cpu-verify "$root/kernels/cpu-verify.1" ""
 	# settings of the configuration, with their defaults
 	mandoc -T ascii "$root/agent/verify-agent.conf.5" 2>/dev/null | col -b | tr '\n' ' ' | tr -s ' ' >"$T/page"
 	"$bin/verify-agent" serve --print-config | sed -n 's/^#\([a-z_]*\) = *\([0-9]*\)$/\1 \2/p' | while read -r key default; do
