@@ -146,7 +146,16 @@ $(B)/gen/gpu_emulated.c: $(WAVES) kernels/embed_emulated.awk
 	$(Q)$(NM) -g --defined-only $(WAVES) | awk -f kernels/embed_emulated.awk >$@
 $(B)/kernels/gpu_fiber.o: FLAGS.asan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 $(B)/libemulated.a: $(B)/kernels/gpu_fiber.o $(B)/gen/gpu_emulated.o $(WAVES)
-$(B)/unit/test_encode: $(B)/libemulated.a
+$(B)/unit/test_encode $(B)/unit/test_gpu_shim: $(B)/libemulated.a
+$(B)/unit/test_gpu_shim: $(foreach w,32 64,$(B)/wave$(w)/tests/gpu/shim.o)
+# Drivers that are none, under the names of real ones: tests put their folder first.
+FAKES := $(addprefix $(B)/fake/,libcuda.so.1 libamdhip64.so old/libcuda.so.1 old/libamdhip64.so)
+$(B)/fake/libcuda.so.1 $(B)/fake/old/libcuda.so.1: tests/fake/cuda.c
+$(B)/fake/libamdhip64.so $(B)/fake/old/libamdhip64.so: tests/fake/amdhip64.c
+$(FAKES): kernels/gpu_args.h Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -I. -O2 -fPIC -shared $(WARN) $(if $(findstring /old/,$@),-DFAKE_OLD) -o $@ $(filter %.c,$^)
+$(B)/unit/test_gpu_device: | $(FAKES)
 
 $(DEV)/%.spv: kernels/%.comp Makefile
 	@mkdir -p $(@D); $(if $(V),,echo "  GLSL $<")
