@@ -124,7 +124,7 @@ $(DEV)/code.list: FORCE
 	   for f in $(notdir $(COS)); do a=$${f%.co}; echo "hip $$f $(DEV)/$$f $${a##*.}"; done; \
 	   for f in $(SOURCES); do echo "source $$f $$f"; done; } >$@.new; \
 	 if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-FORCE:
+.PHONY: FORCE
 $(B)/gen/gpu_code.S: $(DEV)/code.list kernels/embed_code.awk
 	@mkdir -p $(@D)
 	$(Q)awk -f kernels/embed_code.awk $< >$@
