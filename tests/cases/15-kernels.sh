@@ -61,7 +61,9 @@ equal incomplete "$(field "$T/out" 'exhaustive.rows[0].outcome')" "its outcome"
 verify emulated --list >"$T/list" 2>&1; status 0 $? "emulated-verify --list: $(cat "$T/list")"
 verify emulated --device all --properties none >"$T/out" 2>&1; status 0 $? "emulated-verify --device all: $(tail -n 3 "$T/out")"
 has "$T/out" ", emulated"
-lacks "$T/out" blocked,
+verify emulated --device all --only turbo3,qjl,fused_attn_qjl_polar --properties quick >"$T/out" 2>&1
+status 0 $? "properties, played: $(tail -n 3 "$T/out")"
+equal 2 "$(grep -c '^properties, seed 1, quick' "$T/out")" "waves with properties"
 
 # A software device is used when it is allowed only.
 verify vulkan --list --json >"$T/out" 2>"$T/err"
@@ -70,8 +72,12 @@ case $? in
 		verify vulkan >"$T/out" 2>"$T/err"; status 3 $? "vulkan-verify on software"
 		has "$T/err" "is software" "hint: --software"
 	fi
-	verify vulkan --software >"$T/out" 2>"$T/err"; status 0 $? "vulkan-verify --software: $(tail -n 3 "$T/out") $(cat "$T/err")"
-	has "$T/out" "turbo3[rows-8]" "polar_preht[polar]" "properties, seed 1" "0 failed, 0 blocked: pass" ;;
+	verify vulkan --software --properties none >"$T/out" 2>"$T/err"
+	status 0 $? "vulkan-verify --software: $(tail -n 3 "$T/out") $(cat "$T/err")"
+	has "$T/out" "turbo3[rows-8]" "polar_preht[polar]" "0 failed, 0 blocked: pass"
+	verify vulkan --software --only 'qjl[*],polar,fused_attn_qjl_tbq_causal' --properties quick >"$T/out" 2>"$T/err"
+	status 0 $? "properties on software: $(tail -n 3 "$T/out") $(cat "$T/err")"
+	has "$T/out" "qjl[rows-1]" "properties, seed 1" "0 failed, 0 blocked: pass" ;;
 3)	has "$T/err" "there is no device here" "hint: "
 	echo "    skipped: Vulkan has no device here" ;;
 *)	fail "vulkan-verify --list: $(cat "$T/err")" ;;
