@@ -76,6 +76,7 @@ struct work {
 	size_t help_len;
 
 	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
+	cJSON *kernels;             /* what ran the fixtures; owned, NULL until then */
 	struct artifact artifacts[GATE_MAX_ARTIFACTS];
 	int artifact_count;
 };

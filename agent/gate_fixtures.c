@@ -1,4 +1,4 @@
-/* The fixtures gate: cpu-verify in a process of its own, its JSON in the log. */
+/* The fixtures gate: the lane's harness in a process of its own, its JSON in the log. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,24 @@ array_take(cJSON *o, const char *key)
 	return v != NULL ? v : cJSON_CreateArray();
 }
 
-/* The checks and controls of the log become parts of the report. */
+/* Backend, device and code, as the harness names them. */
+static cJSON *
+kernels_take(cJSON *o)
+{
+	static const char *const keys[] = {"backend", "device", "code"};
+	cJSON *k = cJSON_CreateObject(), *v;
+	size_t i;
+
+	for (i = 0; k != NULL && i < str_count(keys); i++)
+		if ((v = cJSON_DetachItemFromObjectCaseSensitive(o, keys[i])) != NULL &&
+		    !json_add(k, keys[i], v)) {
+			cJSON_Delete(k);
+			k = NULL;
+		}
+	return k;
+}
+
+/* The checks and controls of the log, and what ran them, become parts of the report. */
 static void
 fixtures_note(struct work *w, const struct gate *g)
 {
@@ -34,8 +51,10 @@ fixtures_note(struct work *w, const struct gate *g)
 	if ((o = fixtures_read(text, len)) != NULL) {
 		cJSON_Delete(w->fixtures);
 		cJSON_Delete(w->controls);
+		cJSON_Delete(w->kernels);
 		w->fixtures = array_take(o, "checks");
 		w->controls = array_take(o, "controls");
+		w->kernels = kernels_take(o);
 	}
 	cJSON_Delete(o);
 	free(text);
@@ -45,6 +64,7 @@ void
 gate_fixtures(struct work *w, struct gate *g)
 {
 	struct transcript *t = gate_open(w, g, "fixtures");
+	const char *harness = w->lane->harness;
 	char self[GATE_PATH], tolerance[32];
 	struct buf names;
 	struct proc_result r;
@@ -60,7 +80,7 @@ gate_fixtures(struct work *w, struct gate *g)
 	if (bad || plat_self(self, sizeof self, &e)) {
 		gate_say(t, REASON_INTERNAL, NULL, "%s", e.msg);
 	} else {
-		const char *argv[] = {self, "cpu-verify", "--json", "--tolerance", tolerance,
+		const char *argv[] = {self, harness, "--json", "--tolerance", tolerance,
 			"--only", names.data, NULL};
 		const char *env[] = {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", NULL};
 		struct proc_spec spec = {.argv = argv, .env = env, .tick = work_tick,
@@ -71,9 +91,9 @@ gate_fixtures(struct work *w, struct gate *g)
 			gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
 		else if (r.timed_out || r.cancelled)
 			gate_say(t, r.timed_out ? REASON_TIMEOUT : REASON_CANCELLED, NULL,
-				"cpu-verify was stopped after %lld s", (long long)(r.ms / 1000));
+				"%s was stopped after %lld s", harness, (long long)(r.ms / 1000));
 		else if (r.signal != 0)
-			gate_say(t, REASON_HARNESS_CRASHED, NULL, "cpu-verify died of signal %d",
+			gate_say(t, REASON_HARNESS_CRASHED, NULL, "%s died of signal %d", harness,
 				r.signal);
 	}
 	buf_fini(&names);

@@ -25,6 +25,7 @@ static bool
 requirements(cJSON *r, const struct work *w)
 {
 	cJSON *o = json_add_object(r, "requirements"), *tools;
+	char fixtures[96];
 	static const char *const names[] = {"cmake", "ninja", "cc", "c++", "git"};
 	size_t i;
 
@@ -35,8 +36,10 @@ requirements(cJSON *r, const struct work *w)
 	for (i = 0; i < str_count(names); i++)
 		if (!cJSON_AddItemToArray(tools, cJSON_CreateString(names[i])))
 			return false;
+	snprintf(fixtures, sizeof fixtures, "%s, every fixture of the suite, with controls",
+		w->lane->harness);
 	return json_add_str(o, "hardware", "the CPU that /proc/cpuinfo reports") &&
-		json_add_str(o, "fixtures", "cpu-verify, every fixture of the suite, with controls") &&
+		json_add_str(o, "fixtures", fixtures) &&
 		json_add_str(o, "graphSmoke", w->skip_smoke || (w->job->only != ONLY_ALL &&
 				w->job->only != ONLY_SMOKE) ? "skipped" : "required");
 }
@@ -292,6 +295,8 @@ copies(cJSON *r, const struct work *w)
 {
 	return json_add(r, "fixtures", cJSON_Duplicate(w->fixtures, true)) &&
 		json_add(r, "controls", cJSON_Duplicate(w->controls, true)) &&
+		(w->kernels ? json_add(r, "kernels", cJSON_Duplicate(w->kernels, true))
+			    : json_add_null(r, "kernels")) &&
 		json_add(r, "smokes", cJSON_Duplicate(w->smokes, true)) &&
 		json_add(r, "overrides", cJSON_Duplicate(w->overrides, true)) &&
 		json_add(r, "probes", cJSON_Duplicate(w->probes, true));

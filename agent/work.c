@@ -599,6 +599,7 @@ work_fini(struct work *w)
 	cJSON_Delete(w->probes);
 	cJSON_Delete(w->fixtures);
 	cJSON_Delete(w->controls);
+	cJSON_Delete(w->kernels);
 	cJSON_Delete(w->smokes);
 	cJSON_Delete(w->overrides);
 	free(w->help);

@@ -412,11 +412,61 @@ checks_ok(const cJSON *o, const struct suite *su, int64_t *elements, double *wor
 	return true;
 }
 
+/* "cpu", or a form of it: "cpu-ref". */
+static bool
+is_backend(const char *said, const char *wanted)
+{
+	size_t n = strlen(wanted);
+
+	return said != NULL && strncmp(said, wanted, n) == 0 &&
+		(said[n] == '\0' || said[n] == '-');
+}
+
+static bool
+has_digests(const cJSON *o)
+{
+	const cJSON *c = first_of(o, "code");
+
+	if (c == NULL)
+		return false;
+	for (; c != NULL; c = c->next)
+		if (json_str(c, "sha256") == NULL || !str_is_hex(json_str(c, "sha256"), 64))
+			return false;
+	return true;
+}
+
+/* What ran: code with digests, on the lane's backend, on a device that is one.  A device
+ * that does not say what it is counts as software.  That a CPU is emulated keeps a pass
+ * from being recorded (verdict.c), it does not void it. */
+static bool
+place_ok(const cJSON *o, const struct lane *lane, struct judgement *out)
+{
+	const cJSON *d = json_get(o, "device");
+	const char *backend = json_str(o, "backend"), *name = json_str(d, "name");
+
+	if (!is_backend(backend, lane->backend))
+		judgement_set(out, REASON_NO_CASE_EXECUTED,
+			"the fixtures ran on the backend %.40s, the lane %s is for %s",
+			backend ? backend : "(none)", lane->name, lane->backend);
+	else if (json_bool(d, "software", true) ||
+		 (lane->api != API_CPU && json_bool(d, "emulated", true)))
+		judgement_set(out, REASON_SOFTWARE_DEVICE, "the fixtures ran on %.100s, which is %s",
+			name ? name : "a device without a name",
+			json_bool(d, "software", true) ? "software" : "emulated");
+	else if (!has_digests(o))
+		judgement_set(out, REASON_NO_CASE_EXECUTED,
+			"the log has no digest of the code that ran");
+	else
+		return true;
+	return false;
+}
+
 static void
 judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out)
 {
 	cJSON *o = NULL;
+	const char *harness = ask->lane->harness, *arch;
 	int64_t elements;
 	double worst;
 	int exit = -1, signal = 0;
@@ -424,17 +474,21 @@ judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
 	if (is_decided(log, len, out))
 		return;
 	if ((o = fixtures_run(log, len, &exit, &signal)) == NULL)
-		judgement_set(out, REASON_HARNESS_CRASHED, "cpu-verify printed no verdict");
+		judgement_set(out, REASON_HARNESS_CRASHED, "%s printed no verdict", harness);
 	else if (signal != 0)
-		judgement_set(out, REASON_HARNESS_CRASHED, "cpu-verify died of signal %d", signal);
-	else if (checks_ok(o, ask->suite, &elements, &worst, out) && controls_ok(o, out)) {
+		judgement_set(out, REASON_HARNESS_CRASHED, "%s died of signal %d", harness, signal);
+	else if (checks_ok(o, ask->suite, &elements, &worst, out) && controls_ok(o, out) &&
+		 place_ok(o, ask->lane, out)) {
+		arch = json_path_str(o, "device.arch");
 		if (exit != 0)
 			judgement_set(out, REASON_HARNESS_CRASHED,
-				"cpu-verify calls everything a pass and ended with exit %d", exit);
+				"%s calls everything a pass and ended with exit %d", harness, exit);
 		else
 			judgement_set(out, REASON_NONE,
-				"%d fixtures, %lld outputs, max abs diff %.2g, both controls caught",
-				ask->suite->fixture_count, (long long)elements, worst);
+				"%d fixtures, %lld outputs, max abs diff %.2g, both controls caught, "
+				"on %.40s%s%.60s",
+				ask->suite->fixture_count, (long long)elements, worst,
+				json_str(o, "backend"), arch ? ", " : "", arch ? arch : "");
 	}
 	cJSON_Delete(o);
 }

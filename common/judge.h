@@ -81,7 +81,7 @@ struct smoke_facts {
 };
 bool smoke_facts_read(const char *log, size_t len, struct smoke_facts *out);
 
-/* cpu-verify's JSON out of a fixture log; gives, cJSON_Delete; NULL when there is none. */
+/* The harness's JSON out of a fixture log; gives, cJSON_Delete; NULL when there is none. */
 cJSON *fixtures_read(const char *log, size_t len);
 
 /* Levenshtein distance of two outputs over the length of the longer, 0 (equal) to 1;

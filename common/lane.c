@@ -73,8 +73,8 @@ const size_t target_count = str_count(targets);
 	GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_REPORT))
 
 const struct lane lanes[] = {
-	/* name   title          api      kv_device gates      runner        build_switch      skip_switch             cmake_flags  offloads */
-	{ "cpu",  "CPU",         API_CPU, "CPU",    CPU_GATES, "cpu_runner", "CPU_BUILD_FORK", "CPU_SKIP_GRAPH_SMOKE", "",          false },
+	/* name   title          api      harness       backend kv_device gates      runner        build_switch      skip_switch             cmake_flags  offloads */
+	{ "cpu",  "CPU",         API_CPU, "cpu-verify", "cpu",  "CPU",    CPU_GATES, "cpu_runner", "CPU_BUILD_FORK", "CPU_SKIP_GRAPH_SMOKE", "",          false },
 };
 const size_t lane_count = str_count(lanes);
 

@@ -172,6 +172,8 @@ struct lane {
 	const char *name;       /* in commands, URLs, the ledger */
 	const char *title;      /* for people */
 	enum api    api;
+	const char *harness;    /* the agent's command that checks the kernels */
+	const char *backend;    /* of kernels, in its output: "cpu", also as "cpu-ref" */
 	const char *kv_device;  /* glob over the buffer name of the engine log: "CPU" */
 	unsigned    gates;      /* GATE_BIT of the gates the lane has */
 	const char *runner;     /* the v1 report's `runner` field */

@@ -303,6 +303,8 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 		why(v, "the host does not say whether it is emulated");
 	else if (emulated[0] != '\0')
 		why(v, "emulated: %.60s", emulated);
+	if (json_bool(json_path(r, "kernels.device"), "emulated", false))
+		why(v, "emulated: the fixtures ran on a device that a program plays");
 	if (v->device_class[0] == '\0')
 		why(v, "the device class is not known");
 	suite_check(r, s, v);
@@ -510,6 +512,49 @@ echoes_check(const struct appraisal *a, const struct verdict_gate *g, const char
 	}
 }
 
+/* Members of the report that repeat a part of the harness's JSON, word for word. */
+static const struct {
+	const char *path, *part;
+} fixture_echoes[] = {
+	{"kernels.backend", "backend"},
+	{"kernels.device", "device"},
+	{"kernels.code", "code"},
+	{"fixtures", "checks"},
+	{"controls", "controls"},
+};
+
+/* Texts are compared: what both have read from the same bytes prints alike, and it takes
+ * no longer than printing.  What is told begins shortly before the first difference. */
+static void
+part_check(const struct appraisal *a, const char *path, const cJSON *part)
+{
+	const cJSON *said = json_path(a->report, path);
+	char *ours = part ? json_text(part, false) : NULL;
+	char *theirs = said ? json_text(said, false) : NULL;
+	const char *x = ours ? ours : "nothing", *y = theirs ? theirs : "nothing";
+	size_t i = 0;
+
+	while (x[i] != '\0' && x[i] == y[i])
+		i++;
+	if (x[i] != y[i]) {
+		i = i > 30 ? i - 30 : 0;
+		disagree(a->v, "%s: the agent says %.100s, its log says %.100s", path, y + i, x + i);
+	}
+	free(ours);
+	free(theirs);
+}
+
+static void
+fixtures_check(const struct appraisal *a, const char *log, size_t len)
+{
+	cJSON *o = fixtures_read(log, len);
+	size_t i;
+
+	for (i = 0; i < str_count(fixture_echoes); i++)
+		part_check(a, fixture_echoes[i].path, json_get(o, fixture_echoes[i].part));
+	cJSON_Delete(o);
+}
+
 /* The target must be the one that the lane has on that host. */
 static void
 target_check(const struct appraisal *a, const char *log, size_t len)
@@ -608,6 +653,8 @@ passed_check(const struct appraisal *a, const struct verdict_gate *g, const char
 		target_check(a, log, len);
 	if (g->id == GATE_GRAPH_SMOKE)
 		smoke_check(a, g, log, len);
+	if (g->id == GATE_FIXTURES)
+		fixtures_check(a, log, len);
 	if (g->id == GATE_DEVICE &&
 	    device_facts_read(log, len, target_find(json_str(a->report, "target")), &d))
 		memcpy(a->v->device_class, d.device_class, sizeof a->v->device_class);

@@ -14,7 +14,8 @@
  * 2.1).  Canonical bytes are lines "name=VALUE\n": first "verify-ledger-entry=1",
  * "kind=3:run", "host=...", "class=...", then the members of struct ledger_run in the
  * order of its columns (ledger_row.c), then for gates, fixtures, smokes and artifacts a
- * line "gates=COUNT" followed by the members of each.  VALUE is LENGTH:BYTES for text
+ * line "gates=COUNT" followed by the members of each; last the same for code ("codes="),
+ * without that line when there is none.  VALUE is LENGTH:BYTES for text
  * (absent and empty: "0:"), decimal digits for a number, "-" for an unknown one, 0 or 1
  * for a truth, 16 hex digits of the IEEE 754 bits for a real number.
  */
@@ -32,7 +33,7 @@
 #define LEDGER_RUN_ID 32
 #define LEDGER_MAX_NAME 255    /* bytes of the name of a host or class */
 #define LEDGER_MAX_TEXT 16384  /* bytes of one text */
-#define LEDGER_MAX_ROWS 4096   /* gates, fixtures, smokes or artifacts of one run */
+#define LEDGER_MAX_ROWS 4096   /* gates, fixtures, smokes, artifacts or code of one run */
 #define LEDGER_MAX_LIST 100000 /* runs of one answer */
 #define LEDGER_MAX_ENTRY (64u << 20) /* canonical bytes of one entry */
 
@@ -73,6 +74,12 @@ struct ledger_artifact {
 	bool truncated;
 };
 
+/* Code that was on the device while the fixtures ran. */
+struct ledger_code {
+	const char *backend, *device, *arch; /* "cuda", "NVIDIA H200", "sm_90" */
+	const char *name, *digest, *how;     /* "score.fatbin", ..., "sm_90a" */
+};
+
 struct ledger_run {
 	int64_t seq;	    /* given by the ledger; ignored by ledger_add */
 	const char *run_id; /* 32 hex digits: the job's id */
@@ -107,6 +114,8 @@ struct ledger_run {
 	size_t smoke_count;
 	const struct ledger_artifact *artifacts;
 	size_t artifact_count;
+	const struct ledger_code *code;
+	size_t code_count;
 };
 
 struct ledger;
@@ -172,7 +181,7 @@ struct ledger_filter {
 	int64_t before; /* only sequence numbers below; 0: no bound */
 	uint32_t limit; /* 0: 100; at most LEDGER_MAX_LIST */
 };
-/* Runs without their gates, fixtures, smokes and artifacts.  Gives *out, freed with
+/* Runs without their gates, fixtures, smokes, artifacts and code.  Gives *out, freed with
  * ledger_list_fini. */
 CHECKED int ledger_runs(struct ledger *l, const struct ledger_filter *f,
 			struct ledger_list *out, struct err *e);

@@ -115,6 +115,8 @@ ledger_entry(const struct ledger_run *r, struct buf *b, char leaf[DIGEST_HEX],
 		const struct row_kind *k = &ledger_children[i];
 		const char *rows = rows_of(r, k, &n);
 
+		if (k->later && n == 0)
+			continue;
 		if (buf_addf(b, e, "%ss=%zu\n", k->name, n))
 			return -1;
 		for (j = 0; j < n; j++)

@@ -60,6 +60,7 @@ struct row_kind {
 	size_t size; /* of the struct */
 	enum sql_id add, list;
 	size_t rows, rows_count; /* offsets in struct ledger_run */
+	bool later; /* than the first ledgers: none of it leaves no trace in an entry */
 };
 extern const struct row_kind ledger_run_row;
 extern const struct row_kind ledger_children[];

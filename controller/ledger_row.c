@@ -71,6 +71,13 @@ static const struct column artifact_columns[] = {
 };
 #undef R
 
+#define R(member, kind, need) COLUMN(struct ledger_code, member, kind, need)
+static const struct column code_columns[] = {
+	R(backend, TEXT, true), R(device, TEXT, false), R(arch, TEXT, false),
+	R(name, TEXT, true), R(digest, HEX, false), R(how, TEXT, false),
+};
+#undef R
+
 /* clang-format on */
 
 const struct row_kind ledger_run_row = {"run",
@@ -80,23 +87,27 @@ const struct row_kind ledger_run_row = {"run",
 					SQL_ADD_RUN,
 					SQL_RUN,
 					0,
-					0};
+					0,
+					false};
 
 const struct row_kind ledger_children[] = {
 	{"gate", gate_columns, str_count(gate_columns), sizeof(struct ledger_gate),
 	 SQL_ADD_GATE, SQL_GATES, offsetof(struct ledger_run, gates),
-	 offsetof(struct ledger_run, gate_count)},
+	 offsetof(struct ledger_run, gate_count), false},
 	{"fixture", fixture_columns, str_count(fixture_columns),
 	 sizeof(struct ledger_fixture), SQL_ADD_FIXTURE, SQL_FIXTURES,
 	 offsetof(struct ledger_run, fixtures),
-	 offsetof(struct ledger_run, fixture_count)},
+	 offsetof(struct ledger_run, fixture_count), false},
 	{"smoke", smoke_columns, str_count(smoke_columns), sizeof(struct ledger_smoke),
 	 SQL_ADD_SMOKE, SQL_SMOKES, offsetof(struct ledger_run, smokes),
-	 offsetof(struct ledger_run, smoke_count)},
+	 offsetof(struct ledger_run, smoke_count), false},
 	{"artifact", artifact_columns, str_count(artifact_columns),
 	 sizeof(struct ledger_artifact), SQL_ADD_ARTIFACT, SQL_ARTIFACTS,
 	 offsetof(struct ledger_run, artifacts),
-	 offsetof(struct ledger_run, artifact_count)},
+	 offsetof(struct ledger_run, artifact_count), false},
+	{"code", code_columns, str_count(code_columns), sizeof(struct ledger_code),
+	 SQL_ADD_CODE, SQL_CODE, offsetof(struct ledger_run, code),
+	 offsetof(struct ledger_run, code_count), true},
 };
 const size_t ledger_child_kinds = str_count(ledger_children);
 

@@ -184,6 +184,7 @@ print_fact(FILE *out, const char *name, const char *fmt, ...)
 static void
 print_facts(FILE *out, struct ledger *l, const struct ledger_run *r)
 {
+	const struct ledger_code *c;
 	char id[LEDGER_RUN_ID + 1], when[32];
 
 	result_short(l, r->run_id, id);
@@ -198,6 +199,10 @@ print_facts(FILE *out, struct ledger *l, const struct ledger_run *r)
 	if (has(r->model_sha256))
 		print_fact(out, "model", "%s sha256 %.12s%s", r->model_name, r->model_sha256,
 			r->model_synthetic ? ", synthetic" : "");
+	for (c = r->code; c < r->code + r->code_count; c++)
+		print_fact(out, c == r->code ? "kernels" : "", "%s on %s: %s sha256 %.12s%s%s",
+			c->backend, has(c->arch) ? c->arch : "?", c->name, c->digest,
+			has(c->how) ? ", " : "", c->how);
 	print_fact(out, "agent", "%s, key %.12s", r->agent_version, r->agent_key);
 	print_fact(out, "evidence", "%zu files in %s; verify-controller logs %s",
 		r->artifact_count, ledger_blobs(l), id);
@@ -304,6 +309,21 @@ add_fixtures(cJSON *o, const struct ledger_run *r)
 }
 
 static bool
+add_code(cJSON *o, const struct ledger_run *r)
+{
+	cJSON *list = json_add_array(o, "code"), *c;
+	const struct ledger_code *row;
+
+	for (row = r->code; list && row < r->code + r->code_count; row++)
+		if ((c = push(list)) == NULL || !add(c, "backend", row->backend) ||
+		    !add(c, "device", row->device) || !add(c, "arch", row->arch) ||
+		    !add(c, "name", row->name) || !add(c, "sha256", row->digest) ||
+		    !add(c, "how", row->how))
+			return false;
+	return list != NULL;
+}
+
+static bool
 add_smokes(cJSON *o, const struct ledger_run *r)
 {
 	cJSON *list = json_add_array(o, "smokes"), *s;
@@ -394,7 +414,8 @@ result_json(const struct ledger_run *r)
 	cJSON *o = cJSON_CreateObject();
 
 	if (o != NULL && add_head(o, r) && add_claims(o, r) && add_parts(o, r) &&
-	    add_gates(o, r) && add_fixtures(o, r) && add_smokes(o, r) && add_artifacts(o, r))
+	    add_gates(o, r) && add_fixtures(o, r) && add_code(o, r) && add_smokes(o, r) &&
+	    add_artifacts(o, r))
 		return o;
 	cJSON_Delete(o);
 	return NULL;

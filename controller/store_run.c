@@ -25,9 +25,10 @@ struct storing {
 	struct ledger_gate gates[VERDICT_MAX_GATES];
 	struct ledger_smoke smokes[VERDICT_MAX_GATES];
 	size_t smoke_count;
-	cJSON *checks;                     /* cpu-verify's JSON out of its log */
+	cJSON *checks;                     /* the harness's JSON out of its log */
 	struct ledger_fixture *fixtures;
 	struct ledger_artifact *artifacts;
+	struct ledger_code *code;
 	struct buf why;
 	struct ledger_run run;
 };
@@ -40,6 +41,7 @@ storing_free(struct storing *s)
 	cJSON_Delete(s->checks);
 	free(s->fixtures);
 	free(s->artifacts);
+	free(s->code);
 	buf_fini(&s->why);
 	free(s);
 }
@@ -315,6 +317,30 @@ fill_fixtures(struct storing *s, struct err *e)
 	return 0;
 }
 
+/* From the log, too; fill_fixtures has read it. */
+static int
+fill_code(struct storing *s, struct err *e)
+{
+	const cJSON *list = json_get(s->checks, "code"), *row;
+	struct ledger_code *c;
+
+	s->code = calloc((size_t)cJSON_GetArraySize(list) + 1, sizeof *s->code);
+	if ((c = s->code) == NULL)
+		return err_set(e, ERR_NOMEM, "no memory for the code");
+	cJSON_ArrayForEach(row, list) {
+		c->backend = or_unknown(json_str(s->checks, "backend"));
+		c->device = json_path_str(s->checks, "device.name");
+		c->arch = json_path_str(s->checks, "device.arch");
+		c->name = or_unknown(json_str(row, "name"));
+		c->digest = json_str(row, "sha256");
+		c->how = json_str(row, "how");
+		c++;
+	}
+	s->run.code = s->code;
+	s->run.code_count = (size_t)(c - s->code);
+	return 0;
+}
+
 static int
 fill_artifacts(struct storing *s, struct err *e)
 {
@@ -494,7 +520,8 @@ appraise(struct storing *s, struct err *e)
 	fill_facts(s);
 	fill_gates(s);
 	fill_smokes(s);
-	return fill_verdict(s, e) || fill_fixtures(s, e) || fill_artifacts(s, e) ? -1 : 0;
+	return fill_verdict(s, e) || fill_fixtures(s, e) || fill_code(s, e) ||
+		fill_artifacts(s, e) ? -1 : 0;
 }
 
 int

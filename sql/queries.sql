@@ -109,6 +109,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: add_artifact
 INSERT INTO artifacts (run, n, name, bytes, sha256, truncated) VALUES (?, ?, ?, ?, ?, ?);
 
+-- name: add_code
+INSERT INTO code (run, n, backend, device, arch, name, digest, how)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
 -- name: add_entry
 INSERT INTO entries (seq, kind, leaf_hash, created_ms) VALUES (?, 'run', ?, ?);
 
@@ -166,6 +170,9 @@ FROM smokes WHERE run = ? ORDER BY n;
 
 -- name: artifacts
 SELECT name, bytes, sha256, truncated FROM artifacts WHERE run = ? ORDER BY n;
+
+-- name: code
+SELECT backend, device, arch, name, digest, how FROM code WHERE run = ? ORDER BY n;
 
 -- name: classes
 SELECT c.name, r.seq, h.name,

@@ -42,6 +42,14 @@ sha=$(sha256sum "$MODEL")
 equal "${sha%% *}" "$(field "$r" evidence.modelSha256)" evidence.modelSha256
 equal 7 "$(query "json_array_length(j, '\$.evidence.cacheRuns')" "$r")" evidence.cacheRuns
 equal "pass pass" "$(field "$r" 'claims."fixture-parity"') $(outcome "$r" fixtures | cut -d' ' -f1)" fixtures
+# What ran the fixtures: this very program, on this very processor.
+sha=$(sha256sum "$bin/verify-agent")
+equal "verify-agent ${sha%% *}" "$(field "$r" 'kernels.code[0].name') $(field "$r" 'kernels.code[0].sha256')" kernels.code
+equal "0 0" "$(field "$r" kernels.device.software) $(field "$r" kernels.device.emulated)" kernels.device
+case $(field "$r" kernels.backend) in cpu | cpu-ref) ;; *) fail "kernels.backend is $(field "$r" kernels.backend)" ;; esac
+equal "$(query "json_array_length(j, '\$.fixtures')" "$r")" "$(query "count(*)" "$r" "json_each(f.j, '\$.fixtures') c where json_extract(c.value, '\$.variant') is not null")" \
+	"checks that name their variant"
+has "$d/$target-fixtures.log" "${sha%% *}"
 field "$r" startedAt | grep -qx '....-..-..T..:..:..Z' || fail "startedAt"
 # Every log has the digest that the report names, every file of the report is there.
 query "json_extract(a.value, '\$.sha256') || '  ' || json_extract(a.value, '\$.name')" "$r" "json_each(f.j, '\$.artifacts') a" >"$T/sums"

@@ -23,6 +23,8 @@ equal "result lab skipped prebuilt_engine 0 7 llama.cpp" "$(field "$T/result" ty
 equal "" "$(field "$T/result" disagreement)" disagreement
 equal 7 "$(query "sum(json_extract(s.value, '\$.outcome') = 'pass' and json_extract(s.value, '\$.distance') = 0)" "$T/result" "json_each(f.j, '\$.smokes') s")" "smokes that passed at distance 0"
 equal "pass skipped" "$(field "$T/result" 'claims."fixture-parity"') $(field "$T/result" 'claims."legacy-kv-graph"')" claims
+sha=$(sha256sum "$bin/verify-agent")
+equal "verify-agent ${sha%% *}" "$(field "$T/result" 'code[0].name') $(field "$T/result" 'code[0].sha256')" "the code that ran the fixtures"
 class=$(field "$T/result" deviceClass)
 has "$T/run.json" '"host":"lab"' "$run"
 
@@ -31,7 +33,7 @@ short=$(printf %.6s "$run")
 controller show "$short" --json >"$T/show.json"; status 0 $? "show --json"
 equal "$run" "$(field "$T/show.json" run)" "run of show"
 controller show "$short" >"$T/show" 2>&1; status 0 $? show
-has "$T/show" "SKIPPED prebuilt_engine" "$class" "graph-smoke/iq4_nl" "4/4" "0.000" "verify-controller logs"
+has "$T/show" "verify-agent sha256 $(printf %.12s "$sha")" "SKIPPED prebuilt_engine" "$class" "graph-smoke/iq4_nl" "4/4" "0.000" "verify-controller logs"
 controller runs >"$T/runs"; status 0 $? runs
 has "$T/runs" "$(printf %.8s "$run")" "$class"
 for filter in "--host lab" "--class $class" "--outcome skipped" "--lane cpu" "--limit 1"; do
@@ -47,6 +49,8 @@ equal 0 "$(query "json_array_length(j)" "$T/some")" "runs of another host"
 # Logs: listed, printed byte for byte, by gate and by a part of the name.
 controller logs "$short" >"$T/logs"; status 0 $? logs
 has "$T/logs" report.json envelope.json -q8_0-q8_0.log graph-smoke.summary
+controller logs "$short" fixtures >"$T/log"; status 0 $? "the log of the fixtures"
+has "$T/log" "${sha%% *}"
 sha=$(field "$T/show.json" "artifacts[0].sha256")
 controller logs "$short" "$(field "$T/show.json" "artifacts[0].name")" >"$T/log"; status 0 $? "a log"
 equal "$sha" "$(sha256sum <"$T/log" | cut -d' ' -f1)" "digest of a printed log"

@@ -12,6 +12,7 @@
 
 #include "common/digest.h"
 #include "common/json.h"
+#include "common/judge.h"
 #include "common/lane.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -85,6 +86,8 @@ evidence_replace(char *text, const char *from, const char *to)
 	return buf_take(&b);
 }
 
+#define CODE_SHA "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
 /* What cpu-verify prints when all is well. */
 static inline char *
 evidence_checks(const struct suite *s)
@@ -93,7 +96,10 @@ evidence_checks(const struct suite *s)
 	int i;
 
 	buf_init(&b, 1u << 20);
-	assert_int_equal(buf_addf(&b, NULL, "{\"schemaVersion\":1,\n \"checks\":["), 0);
+	assert_int_equal(buf_addf(&b, NULL, "{\"schemaVersion\":1,\n \"backend\":\"cpu\","
+		"\"device\":{\"name\":\"AMD EPYC 9654\",\"arch\":\"x86-64 avx512\","
+		"\"software\":false,\"emulated\":false},\n \"code\":[{\"name\":\"verify-agent\","
+		"\"sha256\":\"" CODE_SHA "\",\"how\":\"avx512 by gcc\"}],\n \"checks\":["), 0);
 	for (i = 0; i < s->fixture_count; i++)
 		assert_int_equal(buf_addf(&b, NULL, "%s\n  {\"name\":\"%s\",\"elements\":8,"
 			"\"maxAbsDiff\":0.00099,\"nonFinite\":0,\"guardIntact\":true,"
@@ -199,6 +205,31 @@ evidence_members(struct evidence *v)
 		json_add_str(suite, "digest", v->suite->digest));
 }
 
+/* The report's copies of what the log of the fixtures says, made anew. */
+static inline void
+evidence_echo(struct evidence *v, const char *log)
+{
+	static const struct {
+		const char *part, *key;
+		bool inner;
+	} rows[] = {{"backend", "backend", true}, {"device", "device", true}, {"code", "code", true},
+		{"checks", "fixtures", false}, {"controls", "controls", false}};
+	cJSON *o = fixtures_read(log, strlen(log)), *kernels, *part;
+	size_t i;
+
+	assert_non_null(o);
+	cJSON_DeleteItemFromObjectCaseSensitive(v->report, "kernels");
+	kernels = json_add_object(v->report, "kernels");
+	for (i = 0; i < str_count(rows); i++) {
+		part = cJSON_DetachItemFromObjectCaseSensitive(o, rows[i].part);
+		if (!rows[i].inner)
+			cJSON_DeleteItemFromObjectCaseSensitive(v->report, rows[i].key);
+		assert_true(part == NULL || json_add(rows[i].inner ? kernels : v->report, rows[i].key,
+			part));
+	}
+	cJSON_Delete(o);
+}
+
 static inline void
 evidence_make(struct evidence *v, const char *suite)
 {
@@ -217,6 +248,7 @@ evidence_make(struct evidence *v, const char *suite)
 	evidence_gate(v, "source", evidence_copy(GOOD_SOURCE));
 	evidence_gate(v, "build", evidence_copy(GOOD_BUILD));
 	evidence_gate(v, "fixtures", evidence_fixtures(v->suite));
+	evidence_echo(v, v->log[v->count - 1]);
 	for (i = 0; i < v->suite->family_count; i++) {
 		snprintf(gate, sizeof gate, "graph-smoke/%s", v->suite->families[i].name);
 		evidence_gate(v, gate, evidence_smoke(v->suite, v->suite->families[i].aliases[0]));

@@ -379,6 +379,62 @@ not_finite_outputs_guards_and_the_harness_word_count(void **state)
 	one_doctored("\"outcome\":\"pass\"", "\"outcome\":\"blocked\"", REASON_FIXTURE_INVALID);
 }
 
+/* The same of a lane that the tests have alone: what is said of its device is read. */
+static void
+gives_on_gpu(const char *device, enum reason wanted)
+{
+	struct lane gpu = *lane_find("cpu");
+	struct judge_ask ask = {.lane = &gpu, .suite = suite};
+	struct judgement j;
+	char *log = evidence_replace(evidence_fixtures(suite), "\"backend\":\"cpu\"",
+		"\"backend\":\"cuda\"");
+
+	gpu.name = "cuda", gpu.api = API_CUDA;
+	gpu.harness = "cuda-verify", gpu.backend = "cuda";
+	log = evidence_replace(log, "\"software\":false,\"emulated\":false", device);
+	memset(&j, 0, sizeof j);
+	judge_of(GATE_FIXTURES)(log, strlen(log), &ask, &j);
+	if (j.reason != wanted)
+		fail_msg("%s: wanted %s, got %s: %s", device, reason_name(wanted),
+			reason_name(j.reason), j.detail);
+	free(log);
+}
+
+static void
+software_and_emulated_devices_are_no_gpu(void **state)
+{
+	(void)state;
+	gives_on_gpu("\"software\":false,\"emulated\":false", REASON_NONE);
+	gives_on_gpu("\"software\":true,\"emulated\":false", REASON_SOFTWARE_DEVICE);
+	gives_on_gpu("\"software\":false,\"emulated\":true", REASON_SOFTWARE_DEVICE);
+	gives_on_gpu("\"software\":0,\"emulated\":false", REASON_SOFTWARE_DEVICE);
+	gives_on_gpu("\"software\":false", REASON_SOFTWARE_DEVICE);
+	gives_on_gpu("\"emulated\":false", REASON_SOFTWARE_DEVICE);
+	/* a processor is no software device, and an emulated one is another matter */
+	doctored("\"software\":false", "\"software\":true", REASON_SOFTWARE_DEVICE);
+	doctored("\"emulated\":false", "\"emulated\":true", REASON_NONE);
+}
+
+static void
+what_ran_elsewhere_or_without_a_digest_is_no_case(void **state)
+{
+	static const char *const backends[] = {"\"cuda\"", "\"cpux\"", "\"emulated\"", "\"\"",
+		"null", "7"};
+	char to[64];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(backends); i++) {
+		snprintf(to, sizeof to, "\"backend\":%s", backends[i]);
+		doctored("\"backend\":\"cpu\"", to, REASON_NO_CASE_EXECUTED);
+	}
+	doctored("\"backend\":\"cpu\"", "\"backend\":\"cpu-ref\"", REASON_NONE);
+	doctored("\"sha256\":\"" CODE_SHA "\",", "", REASON_NO_CASE_EXECUTED);
+	doctored(CODE_SHA, "bbbb", REASON_NO_CASE_EXECUTED);
+	doctored("\"code\":[", "\"code\":[{\"name\":\"x\"},", REASON_NO_CASE_EXECUTED);
+	doctored("\"code\":[", "\"code\":[],\"other\":[", REASON_NO_CASE_EXECUTED);
+}
+
 static void
 fixture_that_was_not_run_is_no_pass(void **state)
 {
@@ -642,6 +698,8 @@ main(void)
 		cmocka_unit_test(second_row_of_one_name_counts_too),
 		cmocka_unit_test(both_controls_must_be_caught),
 		cmocka_unit_test(end_of_the_harness_counts),
+		cmocka_unit_test(software_and_emulated_devices_are_no_gpu),
+		cmocka_unit_test(what_ran_elsewhere_or_without_a_digest_is_no_case),
 		cmocka_unit_test(fixtures_are_read_out_of_the_log),
 		cmocka_unit_test(family_must_be_the_one_that_was_asked),
 		cmocka_unit_test(fewer_tokens_than_the_suite_asks_are_no_pass),

@@ -22,6 +22,10 @@ static const struct ledger_smoke smokes_of_run[] = {
 	{"turbo3", NULL, NULL, NULL, NULL, 4, -1, NULL, NAN, "blocked",
 	 "family_not_in_build"},
 };
+static const struct ledger_code code_of_run[] = {
+	{"cuda", "NVIDIA H200", "sm_90", "score.fatbin", D1, "sm_90a"},
+	{"cuda", NULL, NULL, "qjl.fatbin", D2, NULL},
+};
 static const struct ledger_artifact artifacts_of_run[] = {
 	{"host.log", 123, D1, false},
 	{"linux-x64-cuda-q8_0-q8_0.log", 4294967296, D2, true},
@@ -64,6 +68,14 @@ rows_are_those_stored(const struct ledger_run *r)
 	assert_true(r->artifacts[1].bytes == 4294967296);
 	assert_true(r->artifacts[1].truncated);
 	assert_false(r->artifacts[0].truncated);
+	assert_int_equal(r->code_count, 2);
+	assert_string_equal(r->code[0].backend, "cuda");
+	assert_string_equal(r->code[0].device, "NVIDIA H200");
+	assert_string_equal(r->code[0].arch, "sm_90");
+	assert_string_equal(r->code[0].how, "sm_90a");
+	assert_string_equal(r->code[1].device, "");
+	assert_string_equal(r->code[1].name, "qjl.fatbin");
+	assert_string_equal(r->code[1].digest, D2);
 }
 
 static void
@@ -117,6 +129,7 @@ a_run_comes_back_as_it_was_stored(void **state)
 	r.fixtures = fixtures_of_run, r.fixture_count = 2;
 	r.smokes = smokes_of_run, r.smoke_count = 2;
 	r.artifacts = artifacts_of_run, r.artifact_count = 2;
+	r.code = code_of_run, r.code_count = 2;
 	r.agent_recordable = true,
 	r.disagreement = "the agent says it is; the log does not";
 	r.source_dirty = D2, r.exit_code = 3;
@@ -241,6 +254,24 @@ the_leaf_hash_is_that_of_the_documented_bytes(void **state)
 		    stored, sizeof stored);
 	assert_string_equal(stored, leaf);
 	view_says("SELECT created_ms FROM entries", "3");
+}
+
+static void
+code_stands_last_in_an_entry(void **state)
+{
+	static const char want[] = "smokes=0\nartifacts=0\ncodes=1\nbackend=4:cuda\ndevice=0:\n"
+				   "arch=0:\nname=10:qjl.fatbin\ndigest=64:" D2 "\nhow=0:\n";
+	struct ledger_run r = run_of(ID("d"), "pass", true);
+	char leaf[65];
+	struct buf b;
+
+	(void)state;
+	r.code = &code_of_run[1], r.code_count = 1;
+	buf_init(&b, LEDGER_MAX_ENTRY);
+	assert_int_equal(ledger_entry(&r, &b, leaf, NULL), 0);
+	assert_true(b.len > sizeof want);
+	assert_string_equal(b.data + b.len - (sizeof want - 1), want);
+	buf_fini(&b);
 }
 
 static void
@@ -619,7 +650,7 @@ hosts_and_numbers_are_told(void **state)
 	assert_int_equal(ledger_stats(l, &stats, NULL), 0);
 	assert_int_equal(stats.runs, 6);
 	assert_int_equal(stats.entries, 6);
-	assert_int_equal(stats.schema, 1);
+	assert_int_equal(stats.schema, 2);
 	assert_true(stats.bytes > 0 && stats.wal_frames == stats.wal_checkpointed);
 	ledger_close(l);
 }
@@ -633,6 +664,7 @@ main(void)
 		CASE(a_run_comes_back_as_it_was_stored),
 		CASE(unknown_numbers_and_absent_texts_stay_so),
 		CASE(the_leaf_hash_is_that_of_the_documented_bytes),
+		CASE(code_stands_last_in_an_entry),
 		CASE(the_same_run_twice_is_one_run),
 		CASE(bad_members_are_named_and_leave_nothing),
 		CASE(many_runs_go_in_together_or_not_at_all),

@@ -21,6 +21,8 @@ static const struct ledger_fixture one_fixture = {"turbo3", D2, 1,     0,     0,
 static const struct ledger_smoke one_smoke = {
 	"q8_0", "q8_0", "q8_0", "llama-completion", "CPU", 4, 4, D1, 0, "pass", "none"};
 static const struct ledger_artifact one_artifact = {"host.log", 3, D1, false};
+static const struct ledger_code one_code = {
+	"cpu", "a processor", "x86-64 avx2", "verify-agent", D2, "avx2 by gcc"};
 
 /* A ledger with one run and a row in every table, closed again. */
 static void
@@ -33,6 +35,7 @@ ledger_with_all_tables(void)
 	r.fixtures = &one_fixture, r.fixture_count = 1;
 	r.smokes = &one_smoke, r.smoke_count = 1;
 	r.artifacts = &one_artifact, r.artifact_count = 1;
+	r.code = &one_code, r.code_count = 1;
 	add(l, &r);
 	check_is_clean(l);
 	ledger_close(l);
@@ -40,7 +43,7 @@ ledger_with_all_tables(void)
 
 static const char *const tables[] = {"hosts",	  "device_classes", "runs",
 				     "gates",	  "fixtures",	    "smokes",
-				     "artifacts", "entries"};
+				     "artifacts", "entries",	    "code"};
 
 /* ---- append-only ---- */
 
@@ -97,6 +100,7 @@ static const char *const replacements[] = {
 	" VALUES (1, 1, 'x', 'pass', 'none')",
 	"INSERT OR REPLACE INTO artifacts (run, n, name, truncated) VALUES (1, 1, 'x', "
 	"0)",
+	"INSERT OR REPLACE INTO code (run, n, backend, name) VALUES (1, 1, 'x', 'x')",
 	"INSERT OR REPLACE INTO entries (seq, kind, leaf_hash, created_ms)"
 	" VALUES (1, 'run', '" D1 "', 1)",
 };
@@ -131,6 +135,7 @@ nothing_is_added_to_a_sealed_run(void **state)
 		"INSERT INTO smokes (run, n, family, outcome, reason)"
 		" VALUES (1, 2, 'x', 'pass', 'none')",
 		"INSERT INTO artifacts (run, n, name, truncated) VALUES (1, 2, 'x', 0)",
+		"INSERT INTO code (run, n, backend, name) VALUES (1, 2, 'x', 'x')",
 	};
 	size_t i;
 
@@ -246,6 +251,8 @@ a_changed_row_no_longer_gives_its_leaf_hash(void **state)
 		{"smokes_no_update", "UPDATE smokes SET tokens_generated = 5"},
 		{"artifacts_no_update", "UPDATE artifacts SET truncated = 1"},
 		{"artifacts_no_delete", "DELETE FROM artifacts"},
+		{"code_no_update", "UPDATE code SET digest = '" D1 "'"},
+		{"code_no_delete", "DELETE FROM code"},
 		{"runs_no_update", "UPDATE runs SET device_driver = '1'"},
 		{"hosts_no_update", "UPDATE hosts SET name = 'elsewhere'"},
 		{"entries_no_update", "UPDATE entries SET leaf_hash = '" D1 "'"},
@@ -377,6 +384,27 @@ a_reader_does_not_write(void **state)
 	assert_int_equal(ledger_add(l, &r, NULL, &e), -1);
 	assert_int_equal(run_count(l), 1);
 	ledger_close(l);
+}
+
+/* The first schema knew no code.  A run that has none has the same entry in both. */
+static void
+an_older_ledger_is_brought_up_to_date(void **state)
+{
+	struct ledger_run first = run_of(ID("a"), "pass", true), more = run_of(ID("b"), "pass", true);
+	struct ledger *l = opened();
+
+	(void)state;
+	add(l, &first);
+	ledger_close(l);
+	foreign_do("DROP TABLE code; PRAGMA user_version = 1");
+	l = opened();
+	check_is_clean(l);
+	more.code = &one_code, more.code_count = 1;
+	add(l, &more);
+	check_is_clean(l);
+	ledger_close(l);
+	view_says("SELECT run || digest FROM code", "2" D2);
+	view_says("PRAGMA user_version", "2");
 }
 
 static void
@@ -635,6 +663,7 @@ main(void)
 		CASE(a_network_file_system_is_refused_before_anything_is_made),
 		CASE(a_missing_ledger_is_made_only_when_asked),
 		CASE(a_reader_does_not_write),
+		CASE(an_older_ledger_is_brought_up_to_date),
 		CASE(a_newer_schema_is_refused_and_left_alone),
 		CASE(a_file_of_another_program_is_refused_and_left_alone),
 		CASE(a_damaged_file_is_an_integrity_error),

@@ -55,10 +55,11 @@ unknown_numbers_are_null_in_json_never_zero(void **state)
 {
 	struct ledger_smoke smoke = {.family = "q8_0", .outcome = "blocked",
 		.reason = "log_too_quiet", .tokens_asked = 4, .tokens_generated = -1};
+	struct ledger_code code = {.backend = "cuda", .name = "score.fatbin", .digest = ID ID};
 	struct ledger_run r = {.run_id = ID, .host = "h", .lane = "cpu", .target = "t",
 		.suite = "s", .outcome = "blocked", .reason = "log_too_quiet", .started_ms = -1,
 		.finished_ms = 1780308000000, .exit_code = 3, .model_bytes = -1,
-		.smokes = &smoke, .smoke_count = 1};
+		.smokes = &smoke, .smoke_count = 1, .code = &code, .code_count = 1};
 	const cJSON *row;
 	cJSON *o;
 
@@ -75,6 +76,9 @@ unknown_numbers_are_null_in_json_never_zero(void **state)
 	assert_true(cJSON_IsNull(json_get(row, "distance")));
 	assert_int_equal(json_int(row, "tokensAsked", 0), 4);
 	assert_true(cJSON_IsNull(json_path(o, "claims.fixture-parity")));
+	row = cJSON_GetArrayItem(json_get(o, "code"), 0);
+	assert_string_equal(json_str(row, "sha256"), ID ID);
+	assert_true(cJSON_IsNull(json_get(row, "device")));
 	cJSON_Delete(o);
 }
 

@@ -382,6 +382,65 @@ model_named_otherwise_than_in_its_log_is_not_recordable(void **state)
 }
 
 static void
+what_ran_is_named_as_in_the_log_or_not_recordable(void **state)
+{
+	static const struct {
+		const char *from, *to, *word;
+	} rows[] = {
+		{CODE_SHA, MODEL_SHA, "kernels.code"}, {"avx512 by gcc", "avx2 by gcc", "kernels.code"},
+		{"x86-64 avx512", "x86-64 avx2", "kernels.device"},
+		{"\"backend\":\"cpu\"", "\"backend\":\"cpu-ref\"", "kernels.backend"},
+		{"\"maxAbsDiff\":0.00099", "\"maxAbsDiff\":0.00098", "fixtures"},
+		{"\"caught\":true}]", "\"caught\":true,\"detail\":\"\"}]", "controls"},
+	};
+	struct run *r = *state;
+	size_t i;
+
+	for (i = 0; i < str_count(rows); i++) {
+		evidence_log(&r->v, "fixtures", evidence_replace(evidence_fixtures(r->v.suite),
+			rows[i].from, rows[i].to));
+		ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
+		disagrees(r, rows[i].word);
+		evidence_echo(&r->v, evidence_log_of(&r->v, "fixtures"));
+		appraise_signed(r, true);
+		assert_string_equal(r->out.disagreement, "");
+		evidence_log(&r->v, "fixtures", evidence_fixtures(r->v.suite));
+		evidence_echo(&r->v, evidence_log_of(&r->v, "fixtures"));
+	}
+}
+
+static void
+what_ran_can_not_be_left_out(void **state)
+{
+	static const char *const members[] = {"kernels", "kernels.code", "kernels.device",
+		"kernels.backend"};
+	struct run *r = *state;
+	size_t i;
+
+	for (i = str_count(members); i-- > 0;) {
+		evidence_set(&r->v, members[i], NULL);
+		ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
+		disagrees(r, "the agent says nothing");
+		evidence_echo(&r->v, evidence_log_of(&r->v, "fixtures"));
+	}
+	evidence_set(&r->v, "kernels", "null");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
+	evidence_set(&r->v, "kernels", "[]");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
+}
+
+static void
+fixtures_on_an_emulated_processor_are_not_recordable(void **state)
+{
+	struct run *r = *state;
+
+	evidence_log(&r->v, "fixtures", evidence_replace(evidence_fixtures(r->v.suite),
+		"\"emulated\":false", "\"emulated\":true"));
+	evidence_echo(&r->v, evidence_log_of(&r->v, "fixtures"));
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "emulated: the fixtures ran");
+}
+
+static void
 emulated_host_is_not_recordable(void **state)
 {
 	struct run *r = *state;
@@ -738,6 +797,9 @@ main(void)
 		RUN_TEST(source_that_the_suite_does_not_count_is_not_recordable),
 		RUN_TEST(source_named_otherwise_than_in_its_log_is_not_recordable),
 		RUN_TEST(model_named_otherwise_than_in_its_log_is_not_recordable),
+		RUN_TEST(what_ran_is_named_as_in_the_log_or_not_recordable),
+		RUN_TEST(what_ran_can_not_be_left_out),
+		RUN_TEST(fixtures_on_an_emulated_processor_are_not_recordable),
 		RUN_TEST(emulated_host_is_not_recordable),
 		RUN_TEST(emulation_that_the_report_hides_is_seen_in_the_log),
 		RUN_TEST(class_that_differs_from_the_log_is_not_recordable),
