@@ -7,7 +7,7 @@
  * scratch, for each head, the largest logit, the sum of weights relative to it, 128 sums
  * of weighted levels, and the weighted sum of polar's residual signs.
  */
-#include "kernels/digits.h"
+#include "kernels/logits.h"
 
 #define FUSED_TOKENS 64 /* of a round of the portable way */
 
@@ -436,10 +436,10 @@ fused_add(struct fused_state &s, const uint8_t *table, uint32_t offset, const ui
 
 /* Four heads keep their queries in registers, eight do not fit. */
 template <int HEADS> struct fused_keys {
-	typedef qjl_engine<4> engine;
+	typedef logit_engine<4> engine;
 };
 template <> struct fused_keys<8> {
-	typedef qjl_engine<8, digit_rows_shared<8>, STAGE_KEYS / TILE_KEYS> engine;
+	typedef logit_engine<8, digit_rows_shared<8>, STAGE_KEYS / TILE_KEYS> engine;
 };
 static_assert(digit_rows_shared<8>::BYTES <= FUSED_ROWS_BYTES, "room for the queries");
 
@@ -480,7 +480,7 @@ fused_matrix(const gpu_args &a, uint8_t *shared)
 	for (; run < k.runs; run += step) {
 		const uint8_t *k_now = k.next();
 		uint8_t *v_now = (uint8_t *)v.next();
-		float raw[TILES][2], top = s.max, keep, least;
+		float raw[TILES][2], top = s.max, keep;
 
 		if (run + 1 == k.runs) {
 			/* What was not copied may hold any norm: 0 * NaN is not 0. */
@@ -505,13 +505,9 @@ fused_matrix(const gpu_args &a, uint8_t *shared)
 		s.max = top;
 		s.sum *= keep;
 		s.residual *= keep;
-		/* This lane's columns are 2t and 2t + 1, whose heads are those of lanes g alike.
-		 * Most runs hold no new largest logit. */
-		least = keep;
-		for (int m = 4; m < 32; m *= 2)
-			least = fminf(least, gpu_shfl_xor(least, m, 32));
+		/* This lane's columns are 2t and 2t + 1, whose heads are those of lanes g alike. */
 #pragma unroll
-		for (int j = 0; j < 2 && least != 1.0f; j++) {
+		for (int j = 0; j < 2; j++) {
 			float other = gpu_shfl(keep, (int)(2 * t + j) * 4, 32);
 
 #pragma unroll

@@ -25,7 +25,7 @@ struct matrix_entry {
 
 struct plan_row {
 	const char *portable, *plain;
-	struct matrix_entry matrix[2]; /* ascending; an unused one has 0 heads */
+	struct matrix_entry matrix[3]; /* ascending; unused ones have 0 heads */
 	uint32_t shared;               /* of the matrix kernels */
 	const char *merge;             /* attention: joins the splits */
 };
@@ -34,13 +34,15 @@ struct plan_row {
 #define LEVEL_ROW(f, table, key)                                         \
 	{                                                                \
 		.portable = "score_" f, .plain = "plain_" f,             \
-		.matrix = {{8, "matrix_" f, 2}},                            \
+		.matrix = {{4, "matrix_" f "_4", 2}, {8, "matrix_" f "_8", 2}}, \
 		.shared = (table) + SCORE_QUERY_BYTES + STAGES_BYTES(LEVEL_STAGES, key), \
 	}
-#define DIGIT_ROW(f, blocks, table, stages, key)                                  \
+/* Integers: b1, b4, b8 blocks share a multiprocessor for 1, up to 4 and 8 heads. */
+#define DIGIT_ROW(f, b1, b4, b8, table, stages, key)                        \
 	{                                                                   \
 		.portable = "score_" f, .plain = "plain_" f,                \
-		.matrix = {{4, "matrix_" f "_4", blocks}, {8, "matrix_" f "_8", 2}}, \
+		.matrix = {{1, "matrix_" f "_1", b1}, {4, "matrix_" f "_4", b4}, \
+			{8, "matrix_" f "_8", b8}},                         \
 		.shared = (table) + DIGIT_QUERY_BYTES + STAGES_BYTES(stages, key), \
 	}
 #define FUSED_ROW(f, bytes)                                                 \
@@ -52,14 +54,14 @@ struct plan_row {
 
 /* In the order of kernels[]. */
 static const struct plan_row rows[KERNEL_COUNT] = {
-	DIGIT_ROW("turbo3", 3, 0, DIGIT_STAGES, REF_QUARTERS * REF_TURBO3_BLOCK),
-	DIGIT_ROW("turbo4", 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_QUARTERS * REF_TURBO4_BLOCK),
+	DIGIT_ROW("turbo3", 2, 2, 2, TURBO3_TABLE_BYTES, DIGIT_STAGES, REF_QUARTERS * REF_TURBO3_BLOCK),
+	DIGIT_ROW("turbo4", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_QUARTERS * REF_TURBO4_BLOCK),
 	LEVEL_ROW("tcq", SINGLE_TABLE_BYTES, REF_TCQ_BLOCK),
-	DIGIT_ROW("qjl", 2, 0, DIGIT_STAGES, REF_QJL_BLOCK),
-	DIGIT_ROW("polar", 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
-	DIGIT_ROW("polar", 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
-	DIGIT_ROW("polar_preht", 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
-	DIGIT_ROW("polar_preht", 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("qjl", 4, 2, 2, 0, DIGIT_STAGES, REF_QJL_BLOCK),
+	DIGIT_ROW("polar", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("polar", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("polar_preht", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("polar_preht", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
 	FUSED_ROW("tbq", FUSED_TBQ_SHARED),
 	FUSED_ROW("polar", FUSED_POLAR_SHARED),
 	FUSED_ROW("tbq", FUSED_TBQ_SHARED),
@@ -213,6 +215,9 @@ gpu_plan_kernel(const struct kernel *k, size_t variant, const struct backend_arg
 	if (a->n_kv_heads == 0 || a->n_heads % a->n_kv_heads != 0)
 		return err_set(e, ERR_USAGE, "%u query heads do not divide over %u kv heads",
 			       a->n_heads, a->n_kv_heads);
+	if (a->n_kv > UINT32_MAX - 2 * STAGE_KEYS)
+		return err_set(e, ERR_UNSUPPORTED, "%u keys of a kv head are more than 2^32 - 64",
+			       a->n_kv);
 	if (a->n_heads == 0 || (a->n_kv == 0 && k->v_bytes == 0))
 		return 0;
 	if (k->v_bytes)

@@ -17,6 +17,7 @@
 /* Dynamic shared memory of the matrix kernels: a table, queries, the runs of each warp. */
 #define SCORE_QUERY_BYTES 4352
 #define DIGIT_QUERY_BYTES 6656
+#define TURBO3_TABLE_BYTES 512   /* sixteen bytes for each lane */
 #define PAIR_TABLE_BYTES 65536   /* a row of 256 bytes for each pair of codes */
 #define SINGLE_TABLE_BYTES 65536 /* a row of 128 bytes for each state of the trellis */
 #define STAGES_BYTES(stages, key) (SCORE_BLOCK / 32 * (stages) * STAGE_BYTES(key))

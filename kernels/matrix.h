@@ -1,17 +1,18 @@
 /*
  * matrix - score kernels on matrix units: see score.h for the formats.
  *
- * A product has keys as columns, eight at a time, and query heads as rows.  Lane (g, t) =
- * (lane / 4, lane % 4) decodes a quarter of key g into operands and gets the scores of
- * head g for keys 2t and 2t + 1.  Queries stay in registers for the whole grid.
+ * A product has keys as rows, sixteen at a time, and query heads as columns.  Lane (g, t) =
+ * (lane / 4, lane % 4) decodes a quarter of key g of two tiles of eight keys into operands
+ * and gets the scores of heads t and t + 4 for them.  Queries stay in registers for the
+ * whole grid.
  *
- * Codebook formats, fp16: a value is a pair {high, low} of halves along the reduction, so
- * that a look-up is an operand without further arithmetic; the two parts of a query are
- * two rows.  All four products are exact in f32 and so is nearly the sum: these are f32
- * numbers.  Norms are fp16 already, so one more product hands them to the lanes that need
- * them.  Values and queries are scaled by powers of two into fp16's normal range.
+ * Here, fp16: a value is a pair {high, low} of halves along the reduction, so that a look-up
+ * is an operand without further arithmetic; the two parts of a query are two columns.  All
+ * four products are exact in f32 and so is nearly the sum: these are f32 numbers.  Values
+ * and queries are scaled by powers of two into fp16's normal range.  digits.h has the
+ * engines whose operands are bytes.
  *
- * Each warp copies runs of 16 keys into its own shared memory ahead of its work: 16 keys
+ * Each warp copies runs of keys into its own shared memory ahead of its work: 8 keys
  * of any format are whole chunks of 16 bytes, so a kv head has one alignment.
  */
 #ifndef KERNELS_MATRIX_H
@@ -83,20 +84,21 @@ template <int BYTES, int STAGES> struct stage_stream {
 };
 
 /*
- * Streams a kv head's keys through `engine` E and writes scores.  E::tiles gives the
- * scores of head g for keys 2t and 2t + 1 of each of E::WIDE tiles.
+ * Streams a kv head's keys through `engine` E and writes scores.  E::tiles gives what
+ * lane (g, t) has for key g of each of E::WIDE tiles: heads t and t + 4, or with one head
+ * lanes 0 and 1 both have it.
  */
 template <class E>
 GPU_DEVICE void
 matrix_stream(const gpu_args &a, const struct score_part &p, E &engine, uint8_t *stage)
 {
-	enum { WARPS = SCORE_BLOCK / 32 };
+	enum { WARPS = SCORE_BLOCK / 32, ONE = E::HEADS == 1 };
 	uint32_t g = threadIdx.x >> 2 & 7, t = threadIdx.x & 3, warp = threadIdx.x >> 5;
 	uint64_t kv = a.k + (uint64_t)p.kv_head * a.n_kv * E::BYTES;
 	uint32_t run = blockIdx.x * WARPS + warp, step = gridDim.x * WARPS;
-	float *out = (float *)a.out + (uint64_t)(p.first + g) * a.n_kv + 2 * t;
-	bool head = g < p.heads, even = (((uint64_t)out | (uint64_t)a.n_kv * 4) & 7) == 0;
-	uint32_t whole = even ? a.n_kv / STAGE_KEYS : 0;
+	float *out = (float *)a.out + (uint64_t)(p.first + (ONE ? 0 : t)) * a.n_kv + g +
+		(ONE ? TILE_KEYS * t : 0);
+	uint64_t next_slot = (uint64_t)4 * a.n_kv;
 	stage_stream<E::BYTES, E::STAGES> stream;
 
 	stream.start(kv, a.n_kv, run, step, stage + warp * E::STAGES * STAGE_BYTES(E::BYTES));
@@ -104,25 +106,26 @@ matrix_stream(const gpu_args &a, const struct score_part &p, E &engine, uint8_t 
 	out += (uint64_t)run * STAGE_KEYS;
 	for (; run < stream.runs; run += step, out += (uint64_t)step * STAGE_KEYS) {
 		const uint8_t *now = stream.next();
+		uint32_t left = a.n_kv - run * STAGE_KEYS;
 
-#pragma unroll E::WIDE == 1 ? 1 : 4
+#pragma unroll
 		for (uint32_t m = 0; m < STAGE_KEYS; m += TILE_KEYS * E::WIDE) {
-			float v[E::WIDE][2];
+			float v[E::WIDE][E::SLOTS];
 
 			engine.tiles(now + m * E::BYTES, v);
-			if (run < whole) {
 #pragma unroll
-				for (uint32_t i = 0; i < E::WIDE; i++)
-					if (head)
-						*(float2 *)(out + m + TILE_KEYS * i) =
-							make_float2(v[i][0], v[i][1]);
-				continue;
-			}
-			for (uint32_t i = 0; i < 2 * E::WIDE; i++) {
-				uint32_t key = m + TILE_KEYS * (i >> 1) + (i & 1);
+			for (uint32_t i = 0; i < E::WIDE; i += ONE ? 2 : 1) {
+				uint32_t key = m + TILE_KEYS * i;
 
-				if (head && (uint64_t)run * STAGE_KEYS + key + 2 * t < a.n_kv)
-					out[key] = v[i >> 1][i & 1];
+				if constexpr (ONE) {
+					if (t < 2 && key + TILE_KEYS * t + g < left)
+						out[key] = t ? v[i + 1][0] : v[i][0];
+				} else {
+#pragma unroll
+					for (uint32_t s = 0; s < E::SLOTS; s++)
+						if (t + 4 * s < p.heads && key + g < left)
+							out[s * next_slot + key] = v[i][s];
+				}
 			}
 		}
 	}
@@ -142,22 +145,6 @@ GPU_DEVICE uint32_t
 twice(uint32_t halves, int part)
 {
 	return gpu_prmt(halves, halves, part ? 0x3232 : 0x1010);
-}
-
-#define HALF_ONE 0x3c00u
-
-/* Norms of keys 2t and 2t + 1 from those that lane (g, t) has of key g: quarter t of it,
- * or with one norm any in lanes t = 0 and 0 elsewhere. */
-GPU_DEVICE void
-norms_of(uint32_t mine, uint32_t t, uint32_t quarter, float out[2])
-{
-	uint32_t pick = t == quarter ? HALF_ONE : 0;
-	uint32_t a[2] = {pick, pick};
-	float d[4] = {0, 0, 0, 0};
-
-	gpu_mma_f16_k8(d, a, mine);
-	out[0] = d[0];
-	out[1] = d[1];
 }
 
 /* Copies of a table that lanes never fight over: bank by lane.  A row is 128 bytes. */
@@ -194,78 +181,76 @@ template <class F> struct single_table {
 
 static_assert(sizeof(struct score_query) <= SCORE_QUERY_BYTES, "room for the queries");
 
-/* Formats with a codebook; TABLE is one of the tables above. */
-template <class F, class TABLE> struct level_engine {
+/* Formats with a codebook, one norm and too many levels for bytes; TABLE is a table as
+ * above.  Columns are {high, low} of four heads a tile. */
+template <class F, class TABLE, int HEADS_, int WIDE_> struct level_engine {
 	enum {
 		BYTES = F::BYTES,
-		HEADS = SCORE_HEADS,
+		HEADS = HEADS_,
 		STAGES = LEVEL_STAGES,
-		WIDE = 2,
+		WIDE = WIDE_,
+		SLOTS = HEADS / 4,
 		STAGE_AT = TABLE::BYTES + SCORE_QUERY_BYTES,
 	};
 	uint8_t *shared;
-	uint32_t a[SCORE_STEPS][4];     /* rows g: high parts of head g, rows g + 8: low */
-	float back;                     /* scales undone */
-	uint32_t t, offset;
-	uint32_t codes, norm;           /* where in a tile */
+	uint32_t b[SCORE_STEPS][SLOTS][2];
+	float back[SLOTS];              /* scales undone */
+	uint32_t offset, codes, key;    /* bytes of a tile */
 
 	__device__ void prepare(const gpu_args &args, const struct score_part &p, uint32_t lead)
 	{
 		struct score_query *query = (struct score_query *)(shared + TABLE::BYTES);
-		uint32_t lane = threadIdx.x & 31, g = lane >> 2;
-
-		t = lane & 3;
+		uint32_t lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
 
 		TABLE::build(shared, F::values((const gpu_tables *)args.tables));
 		score_query_load<F>(args, p, query);
 		gpu_sync();
 #pragma unroll
-		for (int s = 0; s < SCORE_STEPS; s++)
+		for (int i = 0; i < SLOTS; i++) {
 #pragma unroll
-			for (int i = 0; i < 2; i++) {
-				uint32_t v = split(query->q[g][slot_at(t, s, i)]);
-
-				a[s][2 * i] = twice(v, 0);
-				a[s][2 * i + 1] = twice(v, 1);
-			}
-		back = query->unscale[g] * (1.0f / LEVEL_SCALE) * F::norm_scale();
-		codes = lead + g * BYTES + F::codes_at(t);
-		norm = lead + g * BYTES + (F::QUARTERS == 1 ? 0 : t * (F::BYTES / F::QUARTERS));
+			for (int s = 0; s < SCORE_STEPS; s++)
+#pragma unroll
+				for (int j = 0; j < 2; j++)
+					/* Both entries of a value meet the same part of the query. */
+					b[s][i][j] = twice(split(query->q[4 * i + (g >> 1)][slot_at(t, s, j)]),
+						g & 1);
+			back[i] = query->unscale[4 * i + t] * (1.0f / LEVEL_SCALE);
+		}
+		key = lead + g * BYTES;
+		codes = key + F::codes_at(t);
 		offset = TABLE::offset(lane);
 	}
 
-	__device__ void tiles(const uint8_t *stage, float v[WIDE][2])
+	/* Of head t + 4 * slot for key g of each tile. */
+	__device__ void tiles(const uint8_t *stage, float v[WIDE][SLOTS])
 	{
-		enum { EACH = SCORE_STEPS / F::QUARTERS };
-		uint32_t w[WIDE][F::WORDS], n[WIDE], b[2];
-		float acc[WIDE][4] = {}, scale[2];
+		uint32_t w[WIDE][F::WORDS], x[2], y[2];
+		float acc[WIDE / 2][SLOTS][4] = {};
 
 #pragma unroll
-		for (int i = 0; i < WIDE; i++) {
-			const uint8_t *tile = stage + i * TILE_KEYS * BYTES;
-
-			F::load(tile, codes, w[i]);
-			n[i] = load_half(tile, norm);
-			if (F::QUARTERS == 1 && t)
-				n[i] = 0;
-			v[i][0] = v[i][1] = 0;
-		}
+		for (int i = 0; i < WIDE; i++)
+			F::load(stage + i * TILE_KEYS * BYTES, codes, w[i]);
 #pragma unroll
 		for (int s = 0; s < SCORE_STEPS; s++)
 #pragma unroll
-			for (int i = 0; i < WIDE; i++) {
-				TABLE::look(shared, w[i], s, offset, b);
-				gpu_mma_f16(acc[i], a[s], b);
-				if ((s + 1) % EACH != 0)
-					continue;
-				norms_of(n[i], t, s / EACH, scale);
+			for (int i = 0; i < WIDE; i += 2) {
+				TABLE::look(shared, w[i], s, offset, x);
+				TABLE::look(shared, w[i + 1], s, offset, y);
+				uint32_t a[4] = {x[0], y[0], x[1], y[1]};
+
 #pragma unroll
-				for (int j = 0; j < 2; j++)
-					v[i][j] += (acc[i][j] + acc[i][j + 2]) * (scale[j] * back);
-#pragma unroll
-				for (int j = 0; j < 4; j++)
-					acc[i][j] = 0;
+				for (int k = 0; k < SLOTS; k++)
+					gpu_mma_f16(acc[i / 2][k], a, b[s][k]);
 			}
+#pragma unroll
+		for (int i = 0; i < WIDE; i++) {
+			float n = F::norm(stage + i * TILE_KEYS * BYTES, key, 0);
+
+#pragma unroll
+			for (int k = 0; k < SLOTS; k++)
+				v[i][k] = (acc[i / 2][k][i % 2 * 2] + acc[i / 2][k][i % 2 * 2 + 1]) *
+					(back[k] * n);
+		}
 	}
 };
 

@@ -42,22 +42,18 @@ score_qjl(struct gpu_args a)
 typedef pair_bytes<turbo4_format, GPU_TURBO4> turbo4_bytes;
 typedef pair_bytes<polar_raw_format, GPU_POLAR> polar_bytes;
 typedef pair_bytes<polar_format, GPU_POLAR> preht_bytes;
-typedef digit_engine<turbo3_bytes, 4> turbo3_engine_4;
-typedef digit_engine<turbo3_bytes, 8> turbo3_engine_8;
-typedef digit_engine<turbo4_bytes, 4> turbo4_engine_4;
-typedef digit_engine<turbo4_bytes, 8> turbo4_engine_8;
-typedef digit_engine<polar_bytes, 4> polar_engine_4;
-typedef digit_engine<polar_bytes, 8> polar_engine_8;
-typedef digit_engine<preht_bytes, 4> preht_engine_4;
-typedef digit_engine<preht_bytes, 8> preht_engine_8;
+#define DIGIT_ENGINE(D, HEADS) digit_engine<D, HEADS>
+#else
+#define DIGIT_ENGINE(D, HEADS) void
 #endif
-MATRIX_KERNEL(matrix_qjl_4, qjl_engine<4>, 2)
-MATRIX_KERNEL(matrix_qjl_8, qjl_engine<8>, 2)
-MATRIX_KERNEL(matrix_turbo3_4, turbo3_engine_4, 3)
-MATRIX_KERNEL(matrix_turbo3_8, turbo3_engine_8, 2)
-MATRIX_KERNEL(matrix_turbo4_4, turbo4_engine_4, 2)
-MATRIX_KERNEL(matrix_turbo4_8, turbo4_engine_8, 2)
-MATRIX_KERNEL(matrix_polar_4, polar_engine_4, 2)
-MATRIX_KERNEL(matrix_polar_8, polar_engine_8, 2)
-MATRIX_KERNEL(matrix_polar_preht_4, preht_engine_4, 2)
-MATRIX_KERNEL(matrix_polar_preht_8, preht_engine_8, 2)
+/* For 1, up to 4 and 8 heads; the last numbers: blocks that share a multiprocessor, as the
+ * plans have it. */
+#define DIGIT_KERNELS(name, D, b1, b4, b8)                          \
+	MATRIX_KERNEL(matrix_##name##_1, DIGIT_ENGINE(D, 1), b1)    \
+	MATRIX_KERNEL(matrix_##name##_4, DIGIT_ENGINE(D, 4), b4)    \
+	MATRIX_KERNEL(matrix_##name##_8, DIGIT_ENGINE(D, 8), b8)
+DIGIT_KERNELS(qjl, qjl_bytes, 4, 2, 2)
+DIGIT_KERNELS(turbo3, turbo3_bytes, 2, 2, 2)
+DIGIT_KERNELS(turbo4, turbo4_bytes, 2, 2, 2)
+DIGIT_KERNELS(polar, polar_bytes, 2, 2, 2)
+DIGIT_KERNELS(polar_preht, preht_bytes, 2, 2, 2)

@@ -8,6 +8,9 @@ SCORE_PORTABLE(polar, polar_raw_format)
 SCORE_PORTABLE(polar_preht, polar_format)
 
 #if GPU_MATRIX
-typedef level_engine<tcq_format, single_table<tcq_format>> tcq_engine;
+typedef single_table<tcq_format> tcq_table;
+typedef level_engine<tcq_format, tcq_table, 4, 4> tcq_engine_4;
+typedef level_engine<tcq_format, tcq_table, 8, 2> tcq_engine_8;
 #endif
-MATRIX_KERNEL(matrix_tcq, tcq_engine, 2)
+MATRIX_KERNEL(matrix_tcq_4, tcq_engine_4, 2)
+MATRIX_KERNEL(matrix_tcq_8, tcq_engine_8, 2)
