@@ -303,7 +303,8 @@ shared_poison(void)
 	memset(gpu_fiber_now.shared, 0xff, (size_t)(end - gpu_fiber_now.shared));
 	memset(gpu_fiber_now.shared - 64, CANARY, 64);
 	if (shared_begin)
-		memset(shared_begin, 0xff, (size_t)(shared_end - shared_begin));
+		memset(shared_begin, 0xff,
+			(size_t)((uintptr_t)shared_end - (uintptr_t)shared_begin));
 }
 
 static void
