@@ -45,7 +45,7 @@ static struct bench_report
 run(const char *only, fake_run kernel, uint32_t keys, uint32_t gqa)
 {
 	struct bench_options o = {.keys = keys, .gqa = gqa};
-	struct bench_report r;
+	struct bench_report r = {0};
 	struct err e = {0};
 
 	fake.run = kernel;

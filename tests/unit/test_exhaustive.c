@@ -41,7 +41,7 @@ close_rig(void **state)
 static struct exhaustive_report
 run(const char *only, fake_run kernel, uint64_t scores, unsigned threads)
 {
-	struct exhaustive_report r;
+	struct exhaustive_report r = {0};
 	struct err e = {0};
 
 	fake.run = kernel;

@@ -40,7 +40,7 @@ close_rig(void **state)
 static struct property_report
 run(const char *only, fake_run kernel, bool full)
 {
-	struct property_report r;
+	struct property_report r = {0};
 	struct err e = {0};
 
 	fake.run = kernel;
