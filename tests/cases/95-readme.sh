@@ -13,7 +13,7 @@ done >"$T/pages"
 # Command lines in the prose, between backquotes.
 # shellcheck disable=SC2016
 grep -o '`[^`]*`' "$root/README.md" | tr -d '`' >"$T/prose"
-cat "$T/readme" "$T/pages" "$T/prose" | grep -E '^(([A-Z_]+=[^ ]* )*)(verify-agent|verify-controller|make-model|cpu-verify) ' |
+cat "$T/readme" "$T/pages" "$T/prose" | grep -E '^(([A-Z_]+=[^ ]* )*)(verify-agent|verify-controller|make-model|(cpu|cuda|hip|vulkan|emulated)-verify) ' |
 	grep -vE '^verify-(agent|controller|agent\.conf)\([0-9]\)' | sort -u >"$T/lines"
 [ "$(wc -l <"$T/lines")" -ge 8 ] || fail "only $(wc -l <"$T/lines") command lines were found in the documents"
 
@@ -28,6 +28,20 @@ while IFS= read -r line; do
 	"$@" --help >"$T/out" 2>"$T/err" </dev/null
 	status 0 $? "$line: $(cat "$T/err")"
 done <"$T/lines"
+
+# The five commands for a kernel, as README has them, on this processor and in small.
+grep -E '^cuda-verify ' "$T/readme" | sed 's/^cuda/cpu/; s/mine\.json/qjl.json/; s/--exhaustive/--exhaustive 4000/; s/$/ /; s/--gqa 8/--gqa 8 --keys 64/' >"$T/five"
+equal 5 "$(wc -l <"$T/five")" "commands for a kernel in README"
+cp "$root/fixtures/kernels/qjl.json" .
+while IFS= read -r line; do
+	eval "set -- $line"
+	timeout --foreground "$limit" "$@" >"$T/out" 2>"$T/err" </dev/null
+	status 0 $? "$line: $(tail -n 3 "$T/out") $(cat "$T/err")"
+done <"$T/five"
+cpu-verify --kernels >"$T/out"; status 0 $? --kernels
+equal 12 "$(grep -c json "$T/out")" "kernels of the table"
+make -s -C "$root" metal-verify >"$T/out" 2>&1
+has "$T/out" "blocked metal_host_not_built" "Error 3"
 
 # Options: every one that a program has is in its manual page, and the other way round.
 # manual PROGRAM PAGE COMMAND...
@@ -64,7 +78,7 @@ grep -oE '\]\([a-zA-Z][^)#]*\)' "$root/README.md" | tr -d '](' | tr -d ')' | gre
 done >"$T/missing"
 [ ! -s "$T/missing" ] || fail "README links to $(cat "$T/missing")"
 # shellcheck disable=SC2016
-grep -oE '`make [a-z-]+' "$root/README.md" | sed 's/.*make //' | sort -u | while read -r target; do
+grep -oE '`make [a-z0-9-]+' "$root/README.md" | sed 's/.*make //' | sort -u | while read -r target; do
 	grep -qE "^$target:" "$root/Makefile" || echo "$target"
 done >"$T/missing"
 [ ! -s "$T/missing" ] || fail "README names make $(cat "$T/missing")"
