@@ -48,7 +48,7 @@ struct bench_row {
 
 struct bench_options {
 	uint32_t gqa, keys;      /* 0: 1, 4 and 8; 4096, 32768, 131072 and large */
-	double seconds;          /* for one shape, more or less; 0: 8 */
+	double seconds;          /* for one shape, more or less; 0: 2 */
 };
 
 struct bench_report {

@@ -16,6 +16,7 @@
 #define ATTRIBUTE_SMS 16
 #define ATTRIBUTE_MAJOR 75
 #define ATTRIBUTE_MINOR 76
+#define ATTRIBUTE_SHARED_SM 81
 #define ATTRIBUTE_SHARED_OPTIN 97
 #define FUNCTION_SHARED 8      /* most dynamic shared bytes of a launch */
 #define SHARED_PLAIN (48 * 1024)
@@ -127,6 +128,7 @@ struct gpu_context {
 	device d;
 	void *context;
 	void *modules[MODULES];
+	const char *module_names[MODULES]; /* "score.fatbin" */
 	size_t module_count;
 	struct entry entries[ENTRIES]; /* those that were launched */
 	size_t entry_count;
@@ -280,7 +282,7 @@ modules_load(struct gpu_context *c, struct err *e)
 		if (check(cu.module_load(&c->modules[c->module_count], code->start),
 			"cuModuleLoadData", e))
 			return err_wrap(e, "%s", code->name);
-		c->module_count++;
+		c->module_names[c->module_count++] = code->name;
 	}
 	if (c->module_count == 0) {
 		err_set(e, ERR_UNSUPPORTED, "this program was built without nvcc");
@@ -292,17 +294,19 @@ modules_load(struct gpu_context *c, struct err *e)
 static int
 limits_read(device d, struct gpu_limits *l, struct err *e)
 {
-	int sms = 0, warp = 0, shared = 0, major = 0;
+	int sms = 0, warp = 0, shared = 0, shared_sm = 0, major = 0;
 
 	if (attribute(d, ATTRIBUTE_SMS, &sms, e) || attribute(d, ATTRIBUTE_WARP, &warp, e) ||
 		attribute(d, ATTRIBUTE_SHARED_OPTIN, &shared, e) ||
+		attribute(d, ATTRIBUTE_SHARED_SM, &shared_sm, e) ||
 		attribute(d, ATTRIBUTE_MAJOR, &major, e))
 		return -1;
-	if (sms < 1 || warp != 32 || shared < 0)
+	if (sms < 1 || warp != 32 || shared < 0 || shared_sm < shared)
 		return err_set(e, ERR_UNSUPPORTED, "a device of %d multiprocessors and %d lanes",
 			sms, warp);
 	*l = (struct gpu_limits){ .sms = (uint32_t)sms, .warp = (uint32_t)warp,
-		.shared = (uint32_t)shared, .matrix = major >= 8 };
+		.shared = (uint32_t)shared, .shared_sm = (uint32_t)shared_sm,
+		.matrix = major >= 8 };
 	return 0;
 }
 
@@ -413,9 +417,16 @@ cuda_copy(struct gpu_context *c, uint64_t to, uint64_t from, size_t bytes, struc
 	return use(c, e) ? -1 : check(cu.copy(to, from, bytes), "cuMemcpyDtoD_v2", e);
 }
 
+/* "score.fatbin" is of kernels/score.cu. */
+static bool
+names_file(const char *module, const char *file)
+{
+	return str_starts(module, file) && module[strlen(file)] == '.';
+}
+
 /* The entry point's row, found in the modules at its first launch. */
 static struct entry *
-entry_find(struct gpu_context *c, const char *name, struct err *e)
+entry_find(struct gpu_context *c, const char *name, const char *file, struct err *e)
 {
 	struct entry *n;
 	result r = 500;
@@ -429,8 +440,13 @@ entry_find(struct gpu_context *c, const char *name, struct err *e)
 		return NULL;
 	}
 	n = &c->entries[c->entry_count];
+	/* Its own module first: a look into others is an error that tools report. */
 	for (i = 0; i < c->module_count && r == 500; i++)
-		r = cu.module_function(&n->function, c->modules[i], name);
+		if (names_file(c->module_names[i], file))
+			r = cu.module_function(&n->function, c->modules[i], name);
+	for (i = 0; i < c->module_count && r == 500; i++)
+		if (!names_file(c->module_names[i], file))
+			r = cu.module_function(&n->function, c->modules[i], name);
 	if (check(r, "cuModuleGetFunction", e)) {
 		err_wrap(e, "%s", name);
 		return NULL;
@@ -449,7 +465,7 @@ cuda_launch(struct gpu_context *c, const struct gpu_step *s, const struct gpu_ar
 	void *params[] = { &copy };
 	struct entry *n;
 
-	if (use(c, e) || (n = entry_find(c, s->entry, e)) == NULL)
+	if (use(c, e) || (n = entry_find(c, s->entry, s->file, e)) == NULL)
 		return -1;
 	if (s->shared > n->shared) {
 		if (check(cu.function_attribute(n->function, FUNCTION_SHARED, (int)s->shared),

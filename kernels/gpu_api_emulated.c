@@ -79,7 +79,7 @@ emulated_open(const struct backend_device *d, struct gpu_context **out,
 		return err_set(e, ERR_NOMEM, "no memory for a session");
 	m = &models[d->index];
 	(*out)->wave = m->wave;
-	*l = (struct gpu_limits){ .sms = 4, .warp = m->wave, .shared = m->shared,
+	*l = (struct gpu_limits){ .sms = 4, .warp = m->wave, .shared = m->shared, .shared_sm = m->shared,
 		.matrix = m->matrix };
 	code_tell(m, code);
 	return 0;

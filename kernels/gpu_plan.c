@@ -25,6 +25,7 @@ struct matrix_entry {
 
 struct plan_row {
 	const char *portable, *plain;
+	const char *portable_in, *matrix_in; /* their files; plain ones are in plain.cu */
 	struct matrix_entry matrix[3]; /* ascending; unused ones have 0 heads */
 	uint32_t shared;               /* of the matrix kernels */
 	const char *merge;             /* attention: joins the splits */
@@ -34,13 +35,15 @@ struct plan_row {
 #define LEVEL_ROW(f, table, key)                                         \
 	{                                                                \
 		.portable = "score_" f, .plain = "plain_" f,             \
+		.portable_in = "score", .matrix_in = "score",            \
 		.matrix = {{4, "matrix_" f "_4", 2}, {8, "matrix_" f "_8", 2}}, \
 		.shared = (table) + SCORE_QUERY_BYTES + STAGES_BYTES(LEVEL_STAGES, key), \
 	}
 /* Integers: b1, b4, b8 blocks share a multiprocessor for 1, up to 4 and 8 heads. */
-#define DIGIT_ROW(f, b1, b4, b8, table, stages, key)                        \
+#define DIGIT_ROW(f, in, b1, b4, b8, table, stages, key)                        \
 	{                                                                   \
 		.portable = "score_" f, .plain = "plain_" f,                \
+		.portable_in = in, .matrix_in = "qjl",                      \
 		.matrix = {{1, "matrix_" f "_1", b1}, {4, "matrix_" f "_4", b4}, \
 			{8, "matrix_" f "_8", b8}},                         \
 		.shared = (table) + DIGIT_QUERY_BYTES + STAGES_BYTES(stages, key), \
@@ -48,20 +51,21 @@ struct plan_row {
 #define FUSED_ROW(f, bytes)                                                 \
 	{                                                                   \
 		.portable = "fused_" f, .plain = "plain_fused_" f,          \
+		.portable_in = "fused", .matrix_in = "fused",               \
 		.matrix = {{4, "fused_" f "_4", FUSED_BLOCKS}, {8, "fused_" f "_8", FUSED_BLOCKS}},     \
 		.shared = bytes, .merge = "fused_" f "_merge",              \
 	}
 
 /* In the order of kernels[]. */
 static const struct plan_row rows[KERNEL_COUNT] = {
-	DIGIT_ROW("turbo3", 2, 2, 2, TURBO3_TABLE_BYTES, DIGIT_STAGES, REF_QUARTERS * REF_TURBO3_BLOCK),
-	DIGIT_ROW("turbo4", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_QUARTERS * REF_TURBO4_BLOCK),
+	DIGIT_ROW("turbo3", "score", 2, 2, 2, TURBO3_TABLE_BYTES, DIGIT_STAGES, REF_QUARTERS * REF_TURBO3_BLOCK),
+	DIGIT_ROW("turbo4", "score", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_QUARTERS * REF_TURBO4_BLOCK),
 	LEVEL_ROW("tcq", SINGLE_TABLE_BYTES, REF_TCQ_BLOCK),
-	DIGIT_ROW("qjl", 4, 2, 2, 0, DIGIT_STAGES, REF_QJL_BLOCK),
-	DIGIT_ROW("polar", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
-	DIGIT_ROW("polar", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
-	DIGIT_ROW("polar_preht", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
-	DIGIT_ROW("polar_preht", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("qjl", "qjl", 4, 2, 2, 0, DIGIT_STAGES, REF_QJL_BLOCK),
+	DIGIT_ROW("polar", "score", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("polar", "score", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("polar_preht", "score", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
+	DIGIT_ROW("polar_preht", "score", 2, 2, 2, PAIR_TABLE_BYTES, LEVEL_STAGES, REF_POLAR_BLOCK),
 	FUSED_ROW("tbq", FUSED_TBQ_SHARED),
 	FUSED_ROW("polar", FUSED_POLAR_SHARED),
 	FUSED_ROW("tbq", FUSED_TBQ_SHARED),
@@ -107,10 +111,12 @@ at_least(uint32_t a, uint32_t b)
 }
 
 static struct gpu_step *
-add_step(struct gpu_plan *p, const char *entry, uint32_t x, uint32_t y, uint32_t block)
+add_step(struct gpu_plan *p, const char *file, const char *entry, uint32_t x, uint32_t y,
+	 uint32_t block)
 {
 	struct gpu_step *s = &p->steps[p->count++];
 
+	s->file = file;
 	s->entry = entry;
 	s->grid[0] = at_least(x, 1);
 	s->grid[1] = at_least(y, 1);
@@ -152,7 +158,7 @@ plan_score(const struct plan_row *r, enum way way, const struct backend_args *a,
 		y = block_rows(a, m->heads);
 		/* Whole waves of blocks, each with several runs for every warp. */
 		per_sm = at_most(at_least(l->shared_sm / (r->shared + 1024), 1), m->blocks);
-		add_step(p, m->entry,
+		add_step(p, r->matrix_in, m->entry,
 			 at_most(ceil_div(a->n_kv, MATRIX_KEYS),
 				 at_least(l->sms * per_sm / y, 1)),
 			 y, SCORE_BLOCK)
@@ -160,13 +166,13 @@ plan_score(const struct plan_row *r, enum way way, const struct backend_args *a,
 		break;
 	case WAY_PORTABLE:
 		y = block_rows(a, SCORE_HEADS);
-		add_step(p, r->portable,
+		add_step(p, r->portable_in, r->portable,
 			 at_most(ceil_div(a->n_kv, PORTABLE_KEYS),
 				 at_least(l->sms * PORTABLE_BLOCKS / y, 1)),
 			 y, SCORE_BLOCK);
 		break;
 	case WAY_PLAIN:
-		add_step(p, r->plain, ceil_div(a->n_kv, PLAIN_BLOCK / 32), a->n_heads,
+		add_step(p, "plain", r->plain, ceil_div(a->n_kv, PLAIN_BLOCK / 32), a->n_heads,
 			 PLAIN_BLOCK);
 		break;
 	}
@@ -187,17 +193,17 @@ plan_attention(const struct plan_row *r, enum way way, const struct backend_args
 	struct gpu_step *s;
 
 	if (way == WAY_PLAIN) {
-		add_step(p, r->plain, a->n_heads, 1, 32);
+		add_step(p, "plain", r->plain, a->n_heads, 1, 32);
 		return;
 	}
 	y = block_rows(a, way == WAY_MATRIX ? m->heads : SCORE_HEADS);
 	blocks = l->sms * (way == WAY_MATRIX ? FUSED_BLOCKS : PORTABLE_BLOCKS);
 	p->splits = at_least(at_most(ceil_div(visible(a), SPLIT_KEYS), blocks / y), 1);
-	s = add_step(p, way == WAY_MATRIX ? m->entry : r->portable, p->splits, y,
+	s = add_step(p, r->portable_in, way == WAY_MATRIX ? m->entry : r->portable, p->splits, y,
 		     way == WAY_MATRIX ? FUSED_BLOCK : SCORE_BLOCK);
 	if (way == WAY_MATRIX)
 		s->shared = r->shared;
-	add_step(p, r->merge, a->n_heads, 1, FUSED_MERGE_BLOCK);
+	add_step(p, r->portable_in, r->merge, a->n_heads, 1, FUSED_MERGE_BLOCK);
 	p->work = (size_t)p->splits * a->n_heads * FUSED_PART * sizeof(float);
 }
 
@@ -240,7 +246,7 @@ gpu_plan_copy(const struct backend_args *a, const struct gpu_limits *l,
 	if (a->out.bytes == 0 || a->out.bytes % 16 != 0)
 		return err_set(e, ERR_USAGE, "a copy of %zu bytes is not one of whole chunks of 16",
 			       a->out.bytes);
-	add_step(out, "copy_bytes", ceil_div(a->out.bytes, 16 * COPY_UNROLL * COPY_BLOCK), 1,
+	add_step(out, "copy", "copy_bytes", ceil_div(a->out.bytes, 16 * COPY_UNROLL * COPY_BLOCK), 1,
 		 COPY_BLOCK);
 	return 0;
 }

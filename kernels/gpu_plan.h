@@ -28,6 +28,7 @@ struct gpu_limits {
 
 struct gpu_step {
 	const char *entry;     /* extern "C" name in the code object */
+	const char *file;      /* the kernels/FILE.cu that has it */
 	uint32_t grid[3], block, shared; /* shared: dynamic bytes */
 };
 

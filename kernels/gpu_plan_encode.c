@@ -8,16 +8,16 @@
 /* The entry point that writes what a function of ref writes. */
 static const struct encoder {
 	ref_quantise truth;
-	const char *entry;
+	const char *entry, *file;
 	uint32_t keys; /* of a block */
 } encoders[] = {
-	{ref_turbo3_quantise, "encode_turbo3", ENCODE_TILE},
-	{ref_turbo4_quantise, "encode_turbo4", ENCODE_TILE},
-	{ref_tcq_quantise, "encode_tcq", ENCODE_TCQ_KEYS},
-	{ref_qjl_quantise, "encode_qjl", ENCODE_TILE},
-	{ref_polar_quantise, "encode_polar", ENCODE_TILE},
-	{ref_polar_qjl_quantise, "encode_polar_qjl", ENCODE_TILE},
-	{ref_tbq3_quantise, "encode_tbq3", ENCODE_TILE},
+	{ref_turbo3_quantise, "encode_turbo3", "encode", ENCODE_TILE},
+	{ref_turbo4_quantise, "encode_turbo4", "encode", ENCODE_TILE},
+	{ref_tcq_quantise, "encode_tcq", "encode_tcq", ENCODE_TCQ_KEYS},
+	{ref_qjl_quantise, "encode_qjl", "encode_qjl", ENCODE_TILE},
+	{ref_polar_quantise, "encode_polar", "encode", ENCODE_TILE},
+	{ref_polar_qjl_quantise, "encode_polar_qjl", "encode", ENCODE_TILE},
+	{ref_tbq3_quantise, "encode_tbq3", "encode", ENCODE_TILE},
 };
 
 static const struct encoder *
@@ -55,6 +55,7 @@ gpu_plan_encode(const struct kernel_format *f, size_t keys, const struct gpu_lim
 	out->count = 1;
 	out->steps[0] = (struct gpu_step){
 		.entry = n->entry,
+		.file = n->file,
 		.grid = {(uint32_t)blocks, 1, 1},
 		.block = ENCODE_BLOCK,
 	};

@@ -154,7 +154,7 @@ FAKE(cuDeviceTotalMem_v2, size_t *bytes, int d)
 FAKE(cuDeviceGetAttribute, int *value, int attribute, int d)
 {
 	(void)d;
-	*value = attribute == 10 ? 32 : attribute == 16 ? 7 : attribute == 97 ? 227 * 1024 :
+	*value = attribute == 10 ? 32 : attribute == 16 ? 7 : attribute == 97 ? 227 * 1024 : attribute == 81 ? 228 * 1024 :
 		attribute == 75 ? (is("new") ? 12 : 9) : attribute == 76 ? (is("new") ? 9 : 0) : -1;
 	return *value < 0 ? 1 : enter();
 }
