@@ -85,6 +85,26 @@ const struct kernel_format kernel_formats[KERNEL_FORMATS] = {
 	{"tbq3_0", REF_TBQ3_BLOCK, REF_QUARTERS, 0, ref_tbq3_quantise},
 };
 
+const struct kernel_place kernel_places[KERNEL_PLACES] = {
+	{"cpu", KERNEL_ON_CPU, "scalar, AVX2, AVX-512, NEON"},
+	{"cuda", KERNEL_ON_CUDA, "the driver's device"},
+	{"hip", KERNEL_ON_HIP, "the driver's device"},
+	{"vulkan", KERNEL_ON_VULKAN, "the driver's device"},
+	{"emulated", KERNEL_ON_EMULATED, "CUDA and HIP sources played on the CPU"},
+	{"metal", KERNEL_ON_METAL, "translated only: blocked metal_host_not_built"},
+};
+
+bool
+kernel_is_on(const struct kernel *k, const char *backend)
+{
+	size_t i;
+
+	for (i = 0; i < KERNEL_PLACES; i++)
+		if (str_eq(kernel_places[i].name, backend))
+			return (k->backends & kernel_places[i].bit) != 0;
+	return true;
+}
+
 const struct kernel *
 kernel_find(const char *name)
 {

@@ -47,6 +47,15 @@ enum {
 	KERNEL_ON_ALL = (1u << 6) - 1,
 };
 
+/* The places by name, and what the name's program does there. */
+#define KERNEL_PLACES 6
+struct kernel_place {
+	const char *name;      /* as struct kernel_backend has it */
+	uint32_t bit;
+	const char *how;
+};
+extern const struct kernel_place kernel_places[KERNEL_PLACES];
+
 struct kernel {
 	const char *name;      /* in suites, reports and commands */
 	const char *kernel;    /* the fixture's "kernel" field; several rows may share it */
@@ -72,6 +81,9 @@ extern const struct kernel kernels[KERNEL_COUNT];
 const struct kernel *kernel_find(const char *name); /* a row's name; NULL if unknown */
 /* First row with that "kernel" field; NULL if unknown. */
 const struct kernel *kernel_of_field(const char *kernel);
+/* Whether the row has that backend's bit.  The table does not limit a backend that it does
+ * not know, such as one of a test. */
+bool kernel_is_on(const struct kernel *k, const char *backend);
 /* Whether the row is about such a case of its fixture. */
 bool kernel_takes(const struct kernel *k, const struct ref_case *c);
 /* Floats that the row writes for a case. */

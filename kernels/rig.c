@@ -58,7 +58,9 @@ size_t
 rig_variants(const struct rig *r, const struct kernel *k,
 	const char *names[BACKEND_VARIANTS])
 {
-	return r->lost ? 0 : r->backend->variants(r->session, k, names);
+	if (r->lost || !kernel_is_on(k, r->backend->name))
+		return 0;
+	return r->backend->variants(r->session, k, names);
 }
 
 int

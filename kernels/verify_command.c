@@ -233,6 +233,21 @@ print_help(const struct session *s)
 	return rc;
 }
 
+/* The backends that have the kernel. */
+static bool
+add_places(cJSON *o, const struct kernel *k)
+{
+	cJSON *a = json_add_array(o, "backends"), *name;
+	size_t i;
+
+	for (i = 0; a != NULL && i < KERNEL_PLACES; i++)
+		if (kernel_is_on(k, kernel_places[i].name) &&
+		    ((name = cJSON_CreateString(kernel_places[i].name)) == NULL ||
+		     !cJSON_AddItemToArray(a, name)))
+			return false;
+	return a != NULL;
+}
+
 static cJSON *
 kernels_json(void)
 {
@@ -252,7 +267,7 @@ kernels_json(void)
 		    !json_add_int(c, "queryFloats", k->q_dim) ||
 		    !json_add_bool(c, "useQjl", k->use_qjl) ||
 		    !json_add_bool(c, "causal", k->causal) ||
-		    !json_add_num(c, "tolerance", k->tolerance)) {
+		    !json_add_num(c, "tolerance", k->tolerance) || !add_places(c, k)) {
 			cJSON_Delete(o);
 			return NULL;
 		}
@@ -264,7 +279,7 @@ static int
 print_kernels(const struct session *s)
 {
 	const struct kernel *k;
-	size_t i;
+	size_t i, j, n;
 
 	if (s->v.json)
 		return print_json(kernels_json());
@@ -278,6 +293,12 @@ print_kernels(const struct session *s)
 			k->file);
 	}
 	printf("query: floats of a head; key, value: bytes of one\n");
+	for (i = 0; i < KERNEL_PLACES; i++) {
+		for (n = j = 0; j < KERNEL_COUNT; j++)
+			n += kernel_is_on(&kernels[j], kernel_places[i].name);
+		printf("%-9s %2zu of %d kernels: %s\n", kernel_places[i].name, n, KERNEL_COUNT,
+			kernel_places[i].how);
+	}
 	return 0;
 }
 
