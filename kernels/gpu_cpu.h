@@ -287,19 +287,9 @@ gpu_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2], GPU_HERE)
 	}
 }
 
-/* m16n8k8: the first half of k of the larger one. */
+/* m16n8k32 of signed bytes. */
 static inline void
-gpu_mma_f16_k8(float d[4], const uint32_t a[2], uint32_t b, GPU_HERE)
-{
-	const uint32_t wide_a[4] = { a[0], a[1], 0, 0 }, wide_b[2] = { b, 0 };
-
-	gpu_mma_f16(d, wide_a, wide_b, line);
-}
-
-/* m16n8k32 of bytes; A: how a byte of a is read. */
-template <class A>
-static inline void
-gpu_mma_bytes(int d[4], const uint32_t a[4], const uint32_t b[2], int line)
+gpu_mma_s8(int d[4], const uint32_t a[4], const uint32_t b[2], GPU_HERE)
 {
 	int lane = (int)gpu_fiber_now.lane, i, k, row, column;
 	uint32_t sum;
@@ -310,22 +300,10 @@ gpu_mma_bytes(int d[4], const uint32_t a[4], const uint32_t b[2], int line)
 		column = lane % 4 * 2 + i % 2;
 		sum = (uint32_t)d[i];
 		for (k = 0; k < 32; k++)
-			sum += (uint32_t)((A)(gpu_mma_a(row, k, 4, line) >> k % 4 * 8) *
+			sum += (uint32_t)((int8_t)(gpu_mma_a(row, k, 4, line) >> k % 4 * 8) *
 				(int8_t)(gpu_mma_b(k, column, 4, line) >> k % 4 * 8));
 		d[i] = (int)sum;
 	}
-}
-
-static inline void
-gpu_mma_u8s8(int d[4], const uint32_t a[4], const uint32_t b[2], GPU_HERE)
-{
-	gpu_mma_bytes<uint8_t>(d, a, b, line);
-}
-
-static inline void
-gpu_mma_s8(int d[4], const uint32_t a[4], const uint32_t b[2], GPU_HERE)
-{
-	gpu_mma_bytes<int8_t>(d, a, b, line);
 }
 
 #endif

@@ -174,25 +174,6 @@ gpu_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2])
 	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* The same with a reduction of 8: a[0] and a[1] of m16n8k16, b[0] of it. */
-GPU_INLINE void
-gpu_mma_f16_k8(float d[4], const uint32_t a[2], uint32_t b)
-{
-	asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
-	    "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-	    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-	    : "r"(a[0]), "r"(a[1]), "r"(b));
-}
-
-GPU_INLINE void
-gpu_mma_u8s8(int d[4], const uint32_t a[4], const uint32_t b[2])
-{
-	asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
-	    "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-	    : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 GPU_INLINE void
 gpu_mma_s8(int d[4], const uint32_t a[4], const uint32_t b[2])
 {

@@ -87,18 +87,12 @@ test_mma(struct gpu_args a)
 	fa[3] = m[(g + 8) * 8 + t + 4];
 	fb[0] = n[g * 8 + t];
 	fb[1] = n[g * 8 + t + 4];
-	if (a.visible == 0) {
+	if (a.visible == 0)
 		gpu_mma_f16(f, fa, fb);
-	} else if (a.visible == 3) {
-		gpu_mma_f16_k8(f, fa, fb[0]);
-		gpu_mma_f16_k8(f, fa + 2, fb[1]);
-	} else if (a.visible == 1) {
-		gpu_mma_u8s8(s, fa, fb);
-	} else {
+	else
 		gpu_mma_s8(s, fa, fb);
-	}
 	for (unsigned i = 0; i < 4; i++)
-		out[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = a.visible % 3 ? (float)s[i] : f[i];
+		out[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = a.visible ? (float)s[i] : f[i];
 }
 #endif
 

@@ -197,7 +197,6 @@ half_products_are_those_of_a_triple_loop(void **state)
 	uint16_t *a = (uint16_t *)in.u, *b = (uint16_t *)(in.u + 4096);
 	struct err e;
 	size_t i, r, c, k;
-	uint32_t kind;
 	float want;
 
 	(void)state;
@@ -205,16 +204,13 @@ half_products_are_those_of_a_triple_loop(void **state)
 		a[i] = ref_fp16_encode((float)((int)(i * 5 % 17) - 8) / 4);
 	for (i = 0; i < 128; i++)
 		b[i] = ref_fp16_encode((float)((int)(i * 11 % 29) - 14) / 2);
-	for (kind = 0; kind <= 3; kind += 3) {
-		assert_int_equal(launch("test_mma", 32, 1, 32, kind, 0, &e), 0);
-		for (r = 0; r < 16; r++)
-			for (c = 0; c < 8; c++) {
-				for (want = 1, k = 0; k < 16; k++)
-					want += ref_fp16_decode(a[r * 16 + k]) *
-						ref_fp16_decode(b[c * 16 + k]);
-				assert_true(out.f[r * 8 + c] == want);
-			}
-	}
+	assert_int_equal(launch("test_mma", 32, 1, 32, 0, 0, &e), 0);
+	for (r = 0; r < 16; r++)
+		for (c = 0; c < 8; c++) {
+			for (want = 1, k = 0; k < 16; k++)
+				want += ref_fp16_decode(a[r * 16 + k]) * ref_fp16_decode(b[c * 16 + k]);
+			assert_true(out.f[r * 8 + c] == want);
+		}
 }
 
 static void
@@ -223,27 +219,20 @@ byte_products_are_those_of_a_triple_loop(void **state)
 	uint8_t *a = (uint8_t *)in.u, *b = (uint8_t *)(in.u + 4096);
 	struct err e;
 	size_t i, r, c, k;
-	uint32_t kind;
-	int want, left;
+	int want;
 
 	(void)state;
 	for (i = 0; i < 512; i++)
 		a[i] = (uint8_t)(i * 37 + i / 3);
 	for (i = 0; i < 256; i++)
 		b[i] = (uint8_t)(i * 91 + 5);
-	for (kind = 1; kind <= 2; kind++) {
-		assert_int_equal(launch("test_mma", 32, 1, 32, kind, 0, &e), 0);
-		for (r = 0; r < 16; r++)
-			for (c = 0; c < 8; c++) {
-				for (want = 1, k = 0; k < 32; k++) {
-					left = a[r * 32 + k];
-					if (kind == 2)
-						left = (int8_t)a[r * 32 + k];
-					want += left * (int8_t)b[c * 32 + k];
-				}
-				assert_true(out.f[r * 8 + c] == (float)want);
-			}
-	}
+	assert_int_equal(launch("test_mma", 32, 1, 32, 1, 0, &e), 0);
+	for (r = 0; r < 16; r++)
+		for (c = 0; c < 8; c++) {
+			for (want = 1, k = 0; k < 32; k++)
+				want += (int8_t)a[r * 32 + k] * (int8_t)b[c * 32 + k];
+			assert_true(out.f[r * 8 + c] == (float)want);
+		}
 }
 
 static void
