@@ -64,9 +64,11 @@ SPVS    := $(MODULES:%=$(DEV)/%.spv)
 NO_VULKAN := $(if $(VULKAN),kernels/vulkan_none.c,$(filter-out kernels/vulkan_none.c,$(wildcard kernels/vulkan_*.[cS])))
 GLSL_ALL = $(GLSLC) --target-env=vulkan1.1 -fshader-stage=compute -O -Werror -MD
 # Kernels as C++ for the CPU.  Without ASan, which can not follow fibers; what is undefined
-# on a GPU traps.
+# on a GPU traps.  GCC 12 merges functions whose arguments have different ranges and then
+# believes one of them (its bug 113907): it must not.
 SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exceptions -fno-rtti \
-           -fno-threadsafe-statics -ffp-contract=off -fsanitize=alignment,bounds \
+           -fno-threadsafe-statics $(if $(findstring clang,$(CXX)),,-fno-ipa-icf) \
+           -ffp-contract=off -fsanitize=alignment,bounds \
            -fsanitize-undefined-trap-on-error -Wall -Wextra -Wno-unknown-pragmas $(if $(CI),-Werror)
 
 PROGS := $(B)/verify-agent $(B)/verify-controller $(B)/make-fixtures $(B)/make-model \
@@ -257,6 +259,11 @@ emulated-verify: ## plays the CUDA and HIP kernels on the processor
 hip-check: ## compiles the HIP kernels for newer chips too, with clang-19; runs nothing
 	$(Q)deploy/install-packages build hip
 	$(Q)tests/hip-check
+.PHONY: mutants
+mutants: ## wrong kernels, which the programs must see: ARGS='turbo4-* glsl-*' for some, JOBS=2
+	$(Q)deploy/install-packages build check
+	$(Q)$(MAKE) --no-print-directory programs
+	$(Q)tests/mutants/run $(B) $(ARGS)
 lint: ## layers, banned calls, cppcheck, shellcheck, man pages
 	$(Q)deploy/install-packages build check lint
 	$(Q)tests/lint

@@ -1,5 +1,6 @@
 #include "kernels/problem.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,18 @@ problem_query_scale(const struct kernel *k)
 	return k->q_dim == REF_PROJ || k->schema == KERNEL_PREHT ? 11.3f : 1.0f;
 }
 
+/* What scales by the largest element rounds this one up. */
+static void
+put_edge(float *q, size_t n)
+{
+	float largest = FLT_MIN;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		largest = fmaxf(largest, fabsf(q[i]));
+	q[0] = copysignf(nextafterf(ldexpf(1.0f, ilogbf(largest) + 1), 0.0f), q[0]);
+}
+
 static void
 draw_operands(struct problem *p, const struct problem_kind *kind, struct draw *d)
 {
@@ -64,6 +77,8 @@ draw_operands(struct problem *p, const struct problem_kind *kind, struct draw *d
 
 	for (i = 0; i < (size_t)p->in.n_heads * k->q_dim; i++)
 		p->q[i] = draw_normal(d) * scale;
+	for (i = 0; i < p->in.n_heads && kind->edge; i++)
+		put_edge(p->q + i * k->q_dim, k->q_dim);
 	draw_side(d, k->quantise_k, norms, kind, !attention, n, key_bytes(k), p->k);
 	if (attention)
 		draw_side(d, k->quantise_v, kind->v, kind, true, n, value_bytes(k), p->v);

@@ -24,6 +24,7 @@ struct problem_kind {
 	bool mixed;           /* each key has norms of a kind of its own */
 	bool equal;           /* all keys of all heads are one, and so are the values */
 	bool strays;          /* reserved bits are random */
+	bool edge;            /* the largest element of a query is just below a power of 2 */
 };
 
 struct problem_shape {
