@@ -1,6 +1,6 @@
 /*
- * score - what the score kernels share: formats as seen by a group of four lanes, staging
- * of keys through shared memory, and the two ways to multiply.
+ * score - what the score kernels share: formats as seen by a group of four lanes, queries
+ * in shared memory, and the portable way to multiply.  matrix.h has the other way.
  *
  * Four lanes work on one key; lane t of them decodes 32 of its 128 elements, two in each
  * of 16 steps.  A format says which elements these are, where the codes lie and what a
