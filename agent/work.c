@@ -415,9 +415,9 @@ gates_plan(struct work *w, struct err *e)
 	int i;
 
 	for (i = 0; i < GATE_COUNT; i++) {
-		if ((w->lane->gates & GATE_BIT(i)) == 0)
+		if ((w->lane->gates & GATE_BIT(i)) == 0 || !suite_wants(w->suite, (enum gate_id)i))
 			continue;
-		if (gates[i].family) {
+		if (i == GATE_GRAPH_SMOKE) {
 			if (smoke_gates(w, e))
 				return -1;
 		} else {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/judge.h"
+#include "common/judge_impl.h"
 #include "common/str.h"
 #include "common/transcript.h"
 
@@ -301,4 +301,25 @@ device_facts_read(const char *log, size_t len, const struct target *t,
 	    str_u64(text, 1, 1u << 20, &v, NULL) == 0)
 		out->cpus = (int64_t)v;
 	return found;
+}
+
+void
+judge_device(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out)
+{
+	struct device_facts d;
+
+	(void)ask;
+	if (judge_decided(log, len, out))
+		return;
+	if (!device_facts_read(log, len, NULL, &d)) {
+		judgement_set(out, REASON_PROBE_UNREADABLE,
+			"/proc/cpuinfo names no model or no features");
+		return;
+	}
+	if (d.cpus > 0)
+		judgement_set(out, REASON_NONE, "%s, %s, %lld CPUs", d.name, d.level,
+			(long long)d.cpus);
+	else
+		judgement_set(out, REASON_NONE, "%s, %s", d.name, d.level);
 }

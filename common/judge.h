@@ -50,9 +50,20 @@ struct host_facts {
 bool host_facts_read(const char *log, size_t len, struct host_facts *out);
 
 struct device_facts {
+	/* of a GPU; "" and -1: unknown or not a GPU */
+	char uuid[64];           /* "GPU-4b9c...", "MIG-...", 32 hex digits for Vulkan */
+	char pci[32];            /* "0000:00:06.0", lower case, domain of 4 to 8 digits */
+	char driver[96];         /* version: "580.159.04" */
+	char firmware[64];
+	char mig[32];            /* "1g.18gb" of the slice that is used; "" no slice */
+	bool vgpu, wsl, software;
+	bool faked;              /* a variable makes the chip claim to be another */
+	char override[160];      /* the variables that change what is seen, "" none */
+	int ordinal;             /* of the interface's own list, with nothing hidden */
+	/* of every device */
 	char name[128];          /* as the device says */
 	char slug[64];           /* model without vendor: "epyc-9654" */
-	char level[32];          /* "x86-64-v4", "armv8.2-a+sve" */
+	char level[48];          /* "x86-64-v4", "sm_90", "gfx942", "nvidia-proprietary" */
 	char features[2048];     /* vector features, blank separated */
 	char device_class[160];  /* target/slug/level */
 	int64_t memory_bytes;    /* -1 unknown */

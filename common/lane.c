@@ -59,22 +59,114 @@ const struct gate_row gates[GATE_COUNT] = {
 	[GATE_FIXTURES]    = { "fixtures",    "Kernel fixtures",         H | D,         FIXTURES,                false },
 	[GATE_OP_PARITY]   = { "op-parity",   "Engine op parity",        H | D | B,     FIXTURES,                false },
 	[GATE_GRAPH_SMOKE] = { "graph-smoke", "Graph smoke",             H | D | M | B, SMOKE,                   true  },
+	[GATE_CONTROL]     = { "control",     "Control against f16",     H | D | M | B, SMOKE,                   true  },
 	[GATE_MTP]         = { "mtp",         "Speculative decoding",    H | D | M | B, SMOKE,                   false },
 	[GATE_REPORT]      = { "report",      "Report",                  0,             ANY,                     false },
 };
 
 const struct target targets[] = {
-	{ "linux-x64-cpu",     "Linux", "x86_64",  API_CPU, 62 },
-	{ "linux-aarch64-cpu", "Linux", "aarch64", API_CPU, 183 },
+	{ "linux-x64-cpu",        "Linux",   "x86_64",  API_CPU,    62 },
+	{ "linux-aarch64-cpu",    "Linux",   "aarch64", API_CPU,    183 },
+	{ "linux-x64-cuda",       "Linux",   "x86_64",  API_CUDA,   62 },
+	{ "linux-aarch64-cuda",   "Linux",   "aarch64", API_CUDA,   183 },
+	{ "linux-x64-rocm",       "Linux",   "x86_64",  API_HIP,    62 },
+	{ "linux-x64-vulkan",     "Linux",   "x86_64",  API_VULKAN, 62 },
+	{ "android-arm64-vulkan", "Android", "aarch64", API_VULKAN, 183 },
+	{ "windows-x64-cpu",      "Windows", "x86_64",  API_CPU,    0 },
+	{ "windows-x64-cuda",     "Windows", "x86_64",  API_CUDA,   0 },
+	{ "windows-x64-vulkan",   "Windows", "x86_64",  API_VULKAN, 0 },
+	{ "windows-arm64-cpu",    "Windows", "aarch64", API_CPU,    0 },
+	{ "windows-arm64-vulkan", "Windows", "aarch64", API_VULKAN, 0 },
+	{ "darwin-arm64-metal",   "Darwin",  "arm64",   API_METAL,  0 },
 };
 const size_t target_count = str_count(targets);
 
-#define CPU_GATES (H | D | T | M | S | B | GATE_BIT(GATE_FIXTURES) | \
-	GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_REPORT))
+#define R GATE_BIT(GATE_REPORT)
+#define ENGINE (H | D | T | M | S | B | GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_MTP) | R)
+#define CPU_GATES (ENGINE | GATE_BIT(GATE_FIXTURES))
+#define GPU_GATES (CPU_GATES | GATE_BIT(GATE_OP_PARITY) | GATE_BIT(GATE_CONTROL))
+#define PHONE_GATES (H | D | T | GATE_BIT(GATE_FIXTURES) | GATE_BIT(GATE_GRAPH_SMOKE) | R)
+#define CHIPS_NVIDIA "90a;90;89;86;80"
+#define CHIPS_AMD "gfx90a;gfx942;gfx1100;gfx1101;gfx1102"
+#define CUDA_FLAGS "-DGGML_CUDA=ON -DGGML_CUDA_FA=ON -DGGML_CUDA_FA_ALL_QUANTS=ON"
 
 const struct lane lanes[] = {
-	/* name   title          api      harness       backend kv_device gates      runner        build_switch      skip_switch             cmake_flags  offloads */
-	{ "cpu",  "CPU",         API_CPU, "cpu-verify", "cpu",  "CPU",    CPU_GATES, "cpu_runner", "CPU_BUILD_FORK", "CPU_SKIP_GRAPH_SMOKE", "",          false },
+	{ .name = "cpu", .title = "CPU", .api = API_CPU,
+	  .targets = {"linux-x64-cpu", "linux-aarch64-cpu"},
+	  .harness = "cpu-verify", .backend = "cpu", .kv_device = "CPU", .op_backend = "CPU",
+	  .library = "", .pin = "", .gates = CPU_GATES, .runner = "cpu_runner",
+	  .build_switch = "CPU_BUILD_FORK", .skip_switch = "CPU_SKIP_GRAPH_SMOKE",
+	  .target_variable = "", .cmake_flags = "", .arch_flag = "", .archs = "" },
+	{ .name = "cuda", .title = "NVIDIA, CUDA", .api = API_CUDA, .kin = KIN_NOT_GRACE,
+	  .targets = {"linux-x64-cuda", "linux-aarch64-cuda"},
+	  .harness = "cuda-verify", .backend = "cuda", .kv_device = "CUDA[0-9]*",
+	  .op_backend = "CUDA[0-9]*", .library = "libggml-cuda", .pin = "CUDA_VISIBLE_DEVICES",
+	  .gates = GPU_GATES, .runner = "cuda_runner.sh",
+	  .build_switch = "CUDA_BUILD_FORK", .skip_switch = "CUDA_SKIP_GRAPH_SMOKE",
+	  .target_variable = "CUDA_TARGET", .cmake_flags = CUDA_FLAGS,
+	  .arch_flag = "CMAKE_CUDA_ARCHITECTURES", .archs = CHIPS_NVIDIA, .offloads = true },
+	{ .name = "gh200", .title = "NVIDIA Grace Hopper", .api = API_CUDA, .kin = KIN_GRACE,
+	  .targets = {"linux-aarch64-cuda"},
+	  .harness = "cuda-verify", .backend = "cuda", .kv_device = "CUDA[0-9]*",
+	  .op_backend = "CUDA[0-9]*", .library = "libggml-cuda", .pin = "CUDA_VISIBLE_DEVICES",
+	  .gates = GPU_GATES, .runner = "gh200_runner.sh",
+	  .build_switch = "CUDA_BUILD_FORK", .skip_switch = "CUDA_SKIP_GRAPH_SMOKE",
+	  .target_variable = "CUDA_TARGET", .cmake_flags = CUDA_FLAGS,
+	  .arch_flag = "CMAKE_CUDA_ARCHITECTURES", .archs = "90a", .pinned = true,
+	  .offloads = true },
+	{ .name = "rocm", .title = "AMD, ROCm", .api = API_HIP,
+	  .targets = {"linux-x64-rocm"},
+	  .harness = "hip-verify", .backend = "hip", .kv_device = "ROCm[0-9]*",
+	  .op_backend = "ROCm[0-9]*", .library = "libggml-hip", .pin = "ROCR_VISIBLE_DEVICES",
+	  .gates = GPU_GATES, .runner = "rocm_runner.sh",
+	  .build_switch = "ROCM_BUILD_FORK", .skip_switch = "ROCM_SKIP_GRAPH_SMOKE",
+	  .target_variable = "ROCM_TARGET", .cmake_flags = "-DGGML_HIP=ON",
+	  .arch_flag = "CMAKE_HIP_ARCHITECTURES", .archs = CHIPS_AMD, .offloads = true },
+	{ .name = "vulkan", .title = "Vulkan", .api = API_VULKAN,
+	  .targets = {"linux-x64-vulkan"},
+	  .harness = "vulkan-verify", .backend = "vulkan", .kv_device = "Vulkan[0-9]*",
+	  .op_backend = "Vulkan[0-9]*", .library = "libggml-vulkan",
+	  .pin = "GGML_VK_VISIBLE_DEVICES", .gates = GPU_GATES,
+	  .runner = "linux_vulkan_smoke.sh",
+	  .build_switch = "", .skip_switch = "", .target_variable = "ELIZA_MTP_TARGET",
+	  .cmake_flags = "-DGGML_VULKAN=ON", .arch_flag = "", .archs = "", .offloads = true },
+	{ .name = "android", .title = "Android, Vulkan", .api = API_VULKAN, .place = PLACE_ADB,
+	  .targets = {"android-arm64-vulkan"},
+	  .harness = "vulkan-verify", .backend = "vulkan", .kv_device = "Vulkan[0-9]*",
+	  .op_backend = "Vulkan[0-9]*", .library = "libggml-vulkan", .pin = "",
+	  .gates = PHONE_GATES, .runner = "android_vulkan_smoke.sh",
+	  .build_switch = "", .skip_switch = "", .target_variable = "ELIZA_MTP_TARGET",
+	  .cmake_flags = "-DGGML_VULKAN=ON", .arch_flag = "", .archs = "", .offloads = true },
+	{ .name = "windows-cuda", .title = "Windows, CUDA", .api = API_CUDA,
+	  .targets = {"windows-x64-cuda"},
+	  .harness = "cuda-verify", .backend = "cuda", .kv_device = "CUDA[0-9]*",
+	  .op_backend = "CUDA[0-9]*", .library = "ggml-cuda", .pin = "CUDA_VISIBLE_DEVICES",
+	  .gates = GPU_GATES, .runner = "windows_runner.ps1",
+	  .build_switch = "WINDOWS_BUILD_FORK", .skip_switch = "WINDOWS_SKIP_GRAPH_SMOKE",
+	  .target_variable = "", .cmake_flags = CUDA_FLAGS,
+	  .arch_flag = "CMAKE_CUDA_ARCHITECTURES", .archs = CHIPS_NVIDIA, .offloads = true },
+	{ .name = "windows-vulkan", .title = "Windows, Vulkan", .api = API_VULKAN,
+	  .targets = {"windows-x64-vulkan", "windows-arm64-vulkan"},
+	  .harness = "vulkan-verify", .backend = "vulkan", .kv_device = "Vulkan[0-9]*",
+	  .op_backend = "Vulkan[0-9]*", .library = "ggml-vulkan",
+	  .pin = "GGML_VK_VISIBLE_DEVICES", .gates = GPU_GATES,
+	  .runner = "windows_runner.ps1",
+	  .build_switch = "WINDOWS_BUILD_FORK", .skip_switch = "WINDOWS_SKIP_GRAPH_SMOKE",
+	  .target_variable = "", .cmake_flags = "-DGGML_VULKAN=ON", .arch_flag = "",
+	  .archs = "", .offloads = true },
+	{ .name = "windows-cpu", .title = "Windows, CPU", .api = API_CPU,
+	  .targets = {"windows-x64-cpu", "windows-arm64-cpu"},
+	  .harness = "cpu-verify", .backend = "cpu", .kv_device = "CPU", .op_backend = "CPU",
+	  .library = "", .pin = "", .gates = CPU_GATES, .runner = "windows_runner.ps1",
+	  .build_switch = "WINDOWS_BUILD_FORK", .skip_switch = "WINDOWS_SKIP_GRAPH_SMOKE",
+	  .target_variable = "", .cmake_flags = "", .arch_flag = "", .archs = "" },
+	{ .name = "metal", .title = "Apple, Metal", .api = API_METAL, .place = PLACE_NEVER,
+	  .targets = {"darwin-arm64-metal"},
+	  .harness = "metal-verify", .backend = "metal", .kv_device = "MTL[0-9]*",
+	  .op_backend = "MTL[0-9]*", .library = "", .pin = "", .gates = H | R,
+	  .never = REASON_METAL_HOST_NOT_BUILT, .runner = "metal_runner",
+	  .build_switch = "", .skip_switch = "", .target_variable = "", .cmake_flags = "",
+	  .arch_flag = "", .archs = "", .offloads = true },
 };
 const size_t lane_count = str_count(lanes);
 
@@ -187,11 +279,14 @@ lane_find(const char *name)
 const struct target *
 lane_target(const struct lane *l, const char *os, const char *arch)
 {
-	size_t i;
+	const struct target *t;
+	int i;
 
-	for (i = 0; i < target_count; i++)
-		if (targets[i].api == l->api && strcmp(targets[i].os, os) == 0 &&
-		    strcmp(targets[i].arch, arch) == 0)
-			return &targets[i];
+	for (i = 0; l->targets[i] != NULL; i++) {
+		t = target_find(l->targets[i]);
+		if (l->place == PLACE_ADB ? strcmp(os, "Linux") == 0
+				: strcmp(t->os, os) == 0 && strcmp(t->arch, arch) == 0)
+			return t;
+	}
 	return NULL;
 }

@@ -33,9 +33,29 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(LANE_NOT_HERE, "lane_not_here", BLOCKED, "this build of the agent has no gates for the lane") \
 	X(PROBE_UNREADABLE, "probe_unreadable", BLOCKED, "send the raw probe log to the maintainers") \
 	X(DEVICE_VANISHED, "device_vanished", INCOMPLETE, "look at the kernel log, then run again") \
+	X(DEVICE_CHANGED, "device_changed", INCOMPLETE, "look at the kernel log; the device was another one, or in another state, after the gate") \
+	X(PROBES_DISAGREE, "probes_disagree", BLOCKED, "compare the table above; drivers, containers and visibility variables hide devices") \
+	X(PROBE_CRASHED, "probe_crashed", BLOCKED, "the driver's library crashed; run the probe of the log by hand") \
+	X(PROBE_TIMEOUT, "probe_timeout", BLOCKED, "the driver does not answer; look at the kernel log") \
+	X(WRONG_DEVICE, "wrong_device_class", BLOCKED, "this lane is for another class of device") \
+	X(DRIVER_MISSING_ON_HOST, "driver_not_loaded", BLOCKED, "install or load the device's driver") \
+	X(DRIVER_MISMATCH, "driver_mismatch", BLOCKED, "reboot or reload the kernel module, so that library and module agree") \
+	X(NO_PERMISSION, "no_permission", BLOCKED, "let the agent's user open the device files (groups render and video)") \
+	X(DEVICE_BUSY, "device_busy", BLOCKED, "wait for the other process, or ask who holds the device") \
+	X(DEVICE_FAULT, "device_fault", BLOCKED, "the device needs a reset or an exchange; look at the kernel log") \
+	X(FABRIC_NOT_READY, "fabric_not_ready", BLOCKED, "start nvidia-fabricmanager of the driver's own version") \
+	X(MIG_NO_INSTANCE, "mig_no_instance", BLOCKED, "MIG is on without an instance: make one, or switch MIG off") \
+	X(TOOL_SAW_NO_GPU, "tool_saw_no_gpu", BLOCKED, "the tool ended well and saw no device; ask the driver") \
+	X(EMULATOR, "emulator", BLOCKED, "run on a real phone; an emulator proves nothing") \
+	X(METAL_HOST_NOT_BUILT, "metal_host_not_built", BLOCKED, "no program for Metal is built; the shaders are translated only") \
+	X(DEVICE_UNAUTHORIZED, "device_unauthorized", BLOCKED, "accept the debugging key on the phone's screen") \
+	X(DEVICE_OFFLINE, "device_offline", BLOCKED, "plug the phone in again, then adb reconnect") \
+	X(DEVICE_NOT_CHOSEN, "device_not_chosen", BLOCKED, "name one device") \
 	/* toolchain */                                                                  \
 	X(TOOL_MISSING, "tool_missing", BLOCKED, "install the tool named above and run again") \
 	X(TOOL_BROKEN, "tool_broken", BLOCKED, "run the command of the log by hand")     \
+	X(TOOLCHAIN_TOO_OLD, "toolchain_too_old", BLOCKED, "install the version named above") \
+	X(VULKAN_HEADERS_TOO_OLD, "vulkan_headers_too_old", BLOCKED, "install newer Vulkan headers, or give a prebuilt engine") \
 	X(UNKNOWN_TOOL_FORMAT, "unknown_tool_format", BLOCKED, "send the raw log to the maintainers") \
 	/* model */                                                                      \
 	X(MODEL_NOT_GIVEN, "model_not_given", BLOCKED, "name one with --model or ELIZA_MTP_SMOKE_MODEL") \
@@ -58,6 +78,8 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(CONFIGURE_FAILED, "configure_failed", FAIL, "read the first error line, then the build log") \
 	X(BUILD_FAILED, "build_failed", FAIL, "read the first error line, then the build log") \
 	X(TOOLCHAIN_CRASH, "toolchain_crash", BLOCKED, "the compiler died; check memory and its version") \
+	X(NO_GPU_AT_BUILD, "no_gpu_at_build_time", BLOCKED, "name the architecture: -DCMAKE_CUDA_ARCHITECTURES=90a") \
+	X(NO_CODE_FOR_DEVICE, "no_code_for_device", FAIL, "build for the device's architecture") \
 	X(ARTIFACT_MISSING, "artifact_missing", FAIL, "the build said it was done but a program is not there") \
 	X(ARTIFACT_WRONG_MACHINE, "artifact_wrong_machine", FAIL, "the build made code for another machine") \
 	X(STALE_BINARY, "stale_binary", BLOCKED, "build again without *_BUILD_FORK=0 or ELIZA_MTP_BIN_DIR") \
@@ -71,6 +93,27 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(HARNESS_CRASHED, "harness_crashed", FAIL, "run cpu-verify by hand")            \
 	X(NO_CASE_EXECUTED, "no_case_executed", BLOCKED, "zero executed cases are never a pass") \
 	X(BACKEND_NOT_PRESENT, "backend_not_present", BLOCKED, "the engine was built without that backend") \
+	/* op parity */                                                                  \
+	X(OP_NOT_IN_ENGINE, "op_not_in_engine", BLOCKED, "build an engine that has the op, or choose another suite") \
+	X(OP_MISMATCH, "op_mismatch", FAIL, "compare the engine's kernel with kernels/ref.c") \
+	X(SUMMARY_MISSING, "summary_missing", INCOMPLETE, "the tool did not print its end; run it again") \
+	/* control */                                                                    \
+	X(KL_ABOVE_CEILING, "kl_above_ceiling", FAIL, "the cache gives other numbers than f16; compare the engine's kernels") \
+	X(CONTROL_NOT_SENSITIVE, "control_not_sensitive", BLOCKED, "a scrambled cache was not noticed; use a larger model or text") \
+	/* speculative decoding */                                                       \
+	X(DRAFTER_NOT_GIVEN, "drafter_not_given", BLOCKED, "name the drafter with --draft-model") \
+	X(SPEC_NOT_IN_BUILD, "spec_type_not_in_build", BLOCKED, "build an engine whose --spec-type knows draft-mtp") \
+	X(SPEC_NOT_USED, "speculation_not_used", FAIL, "the log shows no speculation of the asked type") \
+	X(NO_DRAFT_ACCEPTED, "no_draft_accepted", FAIL, "drafts must be made and accepted") \
+	X(ACCEPTANCE_LOW, "acceptance_below_floor", FAIL, "compare drafter and target; a broken drafter is accepted by chance") \
+	X(FLASH_ATTN_OFF, "flash_attn_off", FAIL, "flash attention must be on for this claim") \
+	X(KV_NOT_STOCK, "kv_not_stock", FAIL, "this claim is about stock K and V types") \
+	/* evidence of phones */                                                         \
+	X(EVIDENCE_MISSING, "evidence_missing", BLOCKED, "name the file with ELIZA_ANDROID_VULKAN_GRAPH_EVIDENCE") \
+	X(EVIDENCE_UNBOUND, "evidence_unbound", BLOCKED, "make the evidence on this very device, with its serial, commit and time") \
+	X(EVIDENCE_INVALID, "evidence_invalid", FAIL, "each route once, with 0 <= maxDiff < tolerance") \
+	X(PUSH_MISMATCH, "push_mismatch", BLOCKED, "the file on the device is not the one that was pushed; free some space there") \
+	X(MARKER_MISSING, "exit_marker_missing", INCOMPLETE, "the device's shell was cut off; run it again") \
 	/* graph smoke */                                                                \
 	X(FAMILY_NOT_IN_BUILD, "family_not_in_build", BLOCKED, "build an engine that has the cache type, or choose another suite") \
 	X(DRIVER_MISSING, "driver_missing", BLOCKED, "build the driver program that the suite names") \
@@ -132,6 +175,7 @@ enum gate_id {
 	GATE_FIXTURES,
 	GATE_OP_PARITY,
 	GATE_GRAPH_SMOKE,
+	GATE_CONTROL,
 	GATE_MTP,
 	GATE_REPORT,
 	GATE_COUNT
@@ -159,27 +203,52 @@ enum api { API_CPU, API_CUDA, API_HIP, API_VULKAN, API_METAL };
 /* What is built. */
 struct target {
 	const char *name;     /* "linux-x64-cpu" */
-	const char *os;       /* uname -s: "Linux" */
-	const char *arch;     /* uname -m: "x86_64" */
+	const char *os;       /* of its programs; uname -s: "Linux", "Android", "Windows" */
+	const char *arch;     /* uname -m: "x86_64", "aarch64" */
 	enum api    api;
-	int         elf_machine; /* e_machine of its programs; 62 x86-64, 183 aarch64 */
+	int         elf_machine; /* e_machine of its programs; 62 x86-64, 183 aarch64; 0 no ELF */
 };
 extern const struct target targets[];
 extern const size_t target_count;
 const struct target *target_find(const char *name);
 
+/* How the target of a lane belongs to the host that runs the agent. */
+enum lane_place {
+	PLACE_HERE,   /* os and arch are the host's own */
+	PLACE_ADB,    /* built here, runs on a phone behind adb */
+	PLACE_NEVER   /* a row without gates: says why */
+};
+/* Which devices of its interface a lane speaks of. */
+enum lane_kin {
+	KIN_ANY,
+	KIN_NOT_GRACE, /* any but Hopper on aarch64 */
+	KIN_GRACE      /* Hopper (9.x) on aarch64 */
+};
+#define LANE_MAX_TARGETS 3
+
 struct lane {
 	const char *name;       /* in commands, URLs, the ledger */
 	const char *title;      /* for people */
 	enum api    api;
+	enum lane_place place;
+	enum lane_kin kin;
+	const char *targets[LANE_MAX_TARGETS + 1]; /* names, NULL-terminated */
 	const char *harness;    /* the agent's command that checks the kernels */
 	const char *backend;    /* of kernels, in its output: "cpu", also as "cpu-ref" */
 	const char *kv_device;  /* glob over the buffer name of the engine log: "CPU" */
+	const char *op_backend; /* glob over the backend name of test-backend-ops: "CUDA0" */
+	const char *library;    /* the engine's library with the device code, "" none */
+	const char *pin;        /* variable that shows one device only, "" none */
 	unsigned    gates;      /* GATE_BIT of the gates the lane has */
+	enum reason never;      /* of PLACE_NEVER; else REASON_NONE */
 	const char *runner;     /* the v1 report's `runner` field */
 	const char *build_switch; /* "" or the old variable CUDA_BUILD_FORK */
 	const char *skip_switch;  /* "" or CUDA_SKIP_GRAPH_SMOKE */
+	const char *target_variable; /* "" or CUDA_TARGET: must name the lane's target */
 	const char *cmake_flags;  /* backend flags of the engine build */
+	const char *arch_flag;  /* "" or CMAKE_CUDA_ARCHITECTURES: cmake's name for the chips */
+	const char *archs;      /* its default value */
+	bool        pinned;     /* a contradicting arch_flag or target is bad usage */
 	bool        offloads;   /* layers must be offloaded N of N */
 };
 extern const struct lane lanes[];

@@ -303,6 +303,24 @@ suite_builtin_name(size_t i)
 }
 
 bool
+suite_wants(const struct suite *s, enum gate_id g)
+{
+	switch (g) {
+	case GATE_GRAPH_SMOKE:
+		return s->family_count > 0;
+	case GATE_FIXTURES:
+		return s->fixture_count > 0;
+	case GATE_MTP:
+		return (s->claims & (1u << CLAIM_GEMMA_RUNTIME)) != 0;
+	case GATE_OP_PARITY:
+	case GATE_CONTROL:
+		return false;
+	default:
+		return true;
+	}
+}
+
+bool
 suite_model_counts(const struct suite *s, const char *sha256, const char *architecture,
 	int64_t head_size, bool synthetic)
 {

@@ -80,6 +80,9 @@ void suite_free(struct suite *s);
 /* The i-th embedded suite's name, NULL past the end. */
 const char *suite_builtin_name(size_t i);
 
+/* Whether the suite has anything to do for the gate: an mtp gate for gemma-runtime, a
+ * graph smoke for families, and so on. */
+bool suite_wants(const struct suite *s, enum gate_id g);
 bool suite_model_counts(const struct suite *s, const char *sha256,
 	const char *architecture, int64_t head_size, bool synthetic);
 bool suite_source_counts(const struct suite *s, const char *tree, const char *origin);

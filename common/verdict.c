@@ -124,15 +124,18 @@ required_gate(struct verdict *v, const char *name)
 		why(v, "%s is %s: %s", name, outcome_name(g->j.outcome), reason_name(g->j.reason));
 }
 
-/* Every gate the suite requires stands there and passed; of a family gate, all. */
+/* Every gate that the suite requires and the lane has stands there and passed; of a family
+ * gate, all. */
 static void
-required_check(const struct suite *s, struct verdict *v)
+required_check(const cJSON *report, const struct suite *s, struct verdict *v)
 {
+	const struct lane *lane = lane_find(json_str(report, "lane"));
+	unsigned required = s->required & (lane != NULL ? lane->gates : ~0u);
 	char name[80];
 	int i, k;
 
 	for (i = 0; i < GATE_COUNT; i++)
-		for (k = 0; (s->required & GATE_BIT(i)) != 0 && k < gate_rows(s, i); k++) {
+		for (k = 0; (required & GATE_BIT(i)) != 0 && k < gate_rows(s, i); k++) {
 			gate_row_name(s, i, k, name);
 			required_gate(v, name);
 		}
@@ -238,7 +241,7 @@ verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 	int c;
 
 	v->why_count = 0;
-	required_check(suite, v);
+	required_check(report, suite, v);
 	evidence_check(report, suite, v);
 	if (!signed_ok)
 		why(v, "the report is not signed by a known key");

@@ -1,0 +1,27 @@
+/*
+ * judge_impl - what the files of judge share; nobody else includes it.
+ */
+#ifndef COMMON_JUDGE_IMPL_H
+#define COMMON_JUDGE_IMPL_H
+
+#include "common/judge.h"
+#include "common/transcript.h"
+
+/* What every judge asks first: true when the log gave its own reason for not being a
+ * pass, or is not whole; *out says it. */
+bool judge_decided(const char *log, size_t len, struct judgement *out);
+/* Base name of a run section's program; "?" unknown. */
+void judge_tool_name(const struct section *s, char *out, size_t size);
+/* First "N.N" of a version text. */
+bool judge_version(const char *p, size_t n, char *out, size_t size);
+/* The word after the last of one of the options in an argv; NULL when none. */
+const char *judge_argv_value(const cJSON *argv, const char *option, const char *other);
+
+void judge_device(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+void judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+void judge_smoke(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+
+#endif

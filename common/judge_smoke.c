@@ -1,0 +1,167 @@
+/* The verdict on a graph smoke: the engine run in the log, judged by elog. */
+#include "common/judge_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/str.h"
+
+/* The word after one of the options in an argv. */
+const char *
+judge_argv_value(const cJSON *argv, const char *option, const char *other)
+{
+	const cJSON *v;
+	const char *found = NULL;
+
+	cJSON_ArrayForEach(v, argv)
+		if (cJSON_IsString(v) && v->next != NULL &&
+		    (strcmp(v->valuestring, option) == 0 || strcmp(v->valuestring, other) == 0))
+			found = cJSON_GetStringValue(v->next);
+	return found;
+}
+
+static void
+smoke_argv(const char *head, struct smoke_facts *out)
+{
+	cJSON *o = NULL;
+	const cJSON *argv;
+	const char *v;
+	uint32_t n;
+
+	if (json_parse(head, strlen(head), 1u << 20, &o, NULL))
+		return;
+	argv = json_get(o, "argv");
+	if ((v = cJSON_GetStringValue(cJSON_GetArrayItem(argv, 0))) != NULL)
+		snprintf(out->driver, sizeof out->driver, "%s",
+			strrchr(v, '/') ? strrchr(v, '/') + 1 : v);
+	if ((v = judge_argv_value(argv, "--cache-type-k", "-ctk")) != NULL)
+		snprintf(out->cache_type, sizeof out->cache_type, "%s", v);
+	if ((v = judge_argv_value(argv, "-n", "--predict")) != NULL && str_u32(v, 0, 1u << 20, &n, NULL) == 0)
+		out->tokens_asked = (int)n;
+	if ((v = judge_argv_value(argv, "-m", "--model")) != NULL)
+		snprintf(out->model, sizeof out->model, "%s", v);
+	cJSON_Delete(o);
+}
+
+bool
+smoke_facts_read(const char *log, size_t len, struct smoke_facts *out)
+{
+	struct section s;
+	size_t pos = 0;
+	bool found = false;
+
+	memset(out, 0, sizeof *out);
+	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
+		if (strcmp(s.kind, "run") == 0 && strstr(s.head, "--cache-type-k") != NULL) {
+			/* nothing of a run before it stays */
+			memset(out, 0, sizeof *out);
+			found = s.ended;
+			smoke_argv(s.head, out);
+			elog_parse(s.body, s.len, &out->elog);
+			out->exit = s.exit;
+			out->signal = s.signal;
+			out->timed_out = s.timed_out;
+			out->cancelled = s.cancelled;
+			out->dropped = s.dropped;
+			out->ms = s.ms;
+		}
+		section_fini(&s);
+	}
+	return found;
+}
+
+/* The cache type must be the one that the family stands for. */
+static bool
+cache_fits(const struct judge_ask *ask, const char *cache)
+{
+	const struct suite *su = ask->suite;
+	int i, k;
+
+	if (ask->only_cache != NULL)
+		return strcmp(cache, ask->only_cache) == 0;
+	if (ask->family == NULL)
+		return false;
+	if (strcmp(ask->family, "baseline") == 0)
+		return strcmp(cache, su->baseline) == 0;
+	for (i = 0; i < su->family_count; i++)
+		for (k = 0; strcmp(su->families[i].name, ask->family) == 0 &&
+			k < su->families[i].alias_count; k++)
+			if (strcmp(su->families[i].aliases[k], cache) == 0)
+				return true;
+	return false;
+}
+
+void
+judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct judgement *out)
+{
+	struct smoke_facts *f;
+	struct smoke_ask sa;
+	struct smoke_verdict v;
+
+	if (judge_decided(log, len, out))
+		return;
+	if ((f = calloc(1, sizeof *f)) == NULL) {
+		judgement_set(out, REASON_INTERNAL, "no memory to read the log");
+		return;
+	}
+	if (!smoke_facts_read(log, len, f)) {
+		judgement_set(out, REASON_AGENT_DIED, "the log holds no engine run that ended");
+		goto out;
+	}
+	if (!cache_fits(ask, f->cache_type)) {
+		judgement_set(out, REASON_KV_TYPE_DIFFERS, "the run asked for %.20s, which is not %s",
+			f->cache_type[0] ? f->cache_type : "no cache type",
+			ask->family ? ask->family : "a family");
+		goto out;
+	}
+	sa = (struct smoke_ask){.lane = ask->lane, .cache_type = f->cache_type,
+		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
+		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped};
+	elog_judge(&f->elog, &sa, &v);
+	out->outcome = v.outcome;
+	out->reason = v.reason;
+	snprintf(out->detail, sizeof out->detail, "%s", v.detail);
+	snprintf(out->hint, sizeof out->hint, "%s", v.hint);
+	/* fewer tokens than the suite asks can not be argued away by a smaller -n */
+	if (out->outcome == OUTCOME_PASS && f->tokens_asked < ask->min_tokens)
+		judgement_set(out, REASON_TOO_FEW_TOKENS,
+			"only %d tokens were asked for, the suite wants %lld", f->tokens_asked,
+			(long long)ask->min_tokens);
+out:
+	free(f);
+}
+
+double
+output_distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	unsigned *row, left, up_left, best;
+	size_t i, k;
+	double d;
+
+	a_len = a_len < 4096 ? a_len : 4096;
+	b_len = b_len < 4096 ? b_len : 4096;
+	if (a_len == 0 && b_len == 0)
+		return 0;
+	if ((row = malloc((b_len + 1) * sizeof *row)) == NULL)
+		return -1;
+	for (k = 0; k <= b_len; k++)
+		row[k] = (unsigned)k;
+	for (i = 0; i < a_len; i++) {
+		up_left = row[0];
+		row[0] = left = (unsigned)i + 1;
+		for (k = 0; k < b_len; k++) {
+			best = up_left + (a[i] != b[k]);
+			if (row[k + 1] + 1 < best)
+				best = row[k + 1] + 1;
+			if (left + 1 < best)
+				best = left + 1;
+			up_left = row[k + 1];
+			row[k + 1] = left = best;
+		}
+	}
+	d = (double)row[b_len] / (double)(a_len > b_len ? a_len : b_len);
+	free(row);
+	return d;
+}
