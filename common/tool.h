@@ -1,0 +1,118 @@
+/*
+ * tool - what probe tools print, as facts: nvidia-smi, nvcc, rocminfo, vulkaninfo, adb, and
+ * our own probes.
+ *
+ * The text of a tool is untrusted and comes in any shape: CRLF, UTF-8 with BOM, UTF-16,
+ * ANSI colour, cut off, mixed with lines of stderr.  A fact that was not printed is
+ * unknown ("", -1), never 0.  What a tool says instead of facts (no driver, no permission,
+ * lost device) is a reason.  An exit code of 0 alone proves nothing.
+ * Pure functions over bytes: no state, any thread, any input.
+ */
+#ifndef COMMON_TOOL_H
+#define COMMON_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "common/err.h"
+#include "common/lane.h"
+
+#define TOOL_MAX_BYTES (4u << 20) /* of one output; longer is unknown_tool_format */
+#define TOOL_MAX_DEVICES 64
+#define TOOL_MAX_NOTES 8
+
+enum tool_kind {
+	TOOL_NVIDIA_SMI_L,      /* nvidia-smi -L */
+	TOOL_NVIDIA_SMI_QUERY,  /* nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits] */
+	TOOL_NVCC,              /* nvcc --version */
+	TOOL_ROCMINFO,          /* rocminfo */
+	TOOL_VULKANINFO,        /* vulkaninfo --summary */
+	TOOL_TEST_BACKEND_OPS,  /* test-backend-ops test ... */
+	TOOL_ADB_DEVICES,       /* adb devices -l */
+	TOOL_PROBE,             /* the JSON of verify-agent probe NAME */
+	TOOL_KIND_COUNT
+};
+/* "nvidia-smi-L", "nvidia-smi-query", "nvcc-version", "rocminfo", "vulkaninfo-summary",
+ * "test-backend-ops", "adb-devices", "probe"; -1 unknown. */
+int tool_kind_find(const char *name);
+const char *tool_kind_name(enum tool_kind k);
+
+enum tool_type { TYPE_UNKNOWN, TYPE_CPU, TYPE_INTEGRATED, TYPE_DISCRETE, TYPE_VIRTUAL };
+
+/* One device, or one MIG slice (parent >= 0), or one phone. */
+struct tool_device {
+	char name[128];         /* as printed */
+	char uuid[64];          /* "GPU-...", "MIG-...", Vulkan's 32 hex digits, adb serial */
+	char pci[32];           /* "0000:00:06.0": lower case, domain without needless zeros
+	                         * beyond four digits, function kept; "" unknown */
+	char arch[32];          /* "9.0", "gfx942" (without features), "" unknown */
+	char features[64];      /* "sramecc+:xnack-" */
+	char driver[96];        /* driver version as printed */
+	char driver_id[64];     /* Vulkan: "NVIDIA_PROPRIETARY" (no prefix), lower in classes */
+	char mig[32];           /* profile of a slice: "1g.18gb" */
+	char mig_mode[16];      /* of a whole device: "enabled", "disabled", "" unknown */
+	char compute_mode[24];  /* "Default", "Exclusive_Process" */
+	char state[32];         /* "" fine; "lost", "requires_reset", adb "unauthorized" ... */
+	enum tool_type type;
+	int index;              /* as the tool numbers; -1 unknown */
+	int parent;             /* index in device[] of a slice's card; -1 none */
+	int64_t memory_mib;     /* -1 unknown */
+	int64_t used_mib;       /* -1 unknown */
+	int64_t utilization;    /* percent; -1 unknown */
+	int64_t chip_id;        /* rocminfo's Chip ID; -1 unknown */
+	bool software;          /* by type, driver id, vendor id or name */
+	bool vgpu;              /* a virtual GPU profile */
+	bool conformant;        /* Vulkan: conformance version is not 0.0.0.0 */
+};
+
+/* Rows of test-backend-ops: of one op (name without its parameters) on one backend. */
+#define TOOL_MAX_OPS 256
+struct tool_op {
+	char backend[32], op[48];
+	uint32_t ok, failed, not_supported;
+	double worst_nmse;      /* of what was printed; -1 none */
+};
+struct tool_backend {
+	char name[32], device[128];
+	bool skipped, ended_ok, ended_fail;
+	int64_t passed, executed; /* of "N/M tests passed"; -1: no summary line */
+};
+
+struct tool_answer {
+	enum tool_kind kind;
+	enum reason reason;     /* REASON_NONE: facts were read */
+	char detail[320], hint[160];
+	char version[48];       /* nvcc, driver, instance, adb; "" unknown */
+	char probe[16];         /* TOOL_PROBE: "nvml", "cuda", "kfd", "hip", "vulkan" */
+	bool simulated;         /* TOOL_PROBE: a stand-in library answered */
+	struct tool_device device[TOOL_MAX_DEVICES];
+	int count;
+	bool overflow;          /* more devices or ops than fit: proves nothing */
+	/* test-backend-ops */
+	struct tool_backend backend[8];
+	int backend_count;
+	struct tool_op op[TOOL_MAX_OPS];
+	int op_count;
+	int64_t backends_passed, backends; /* of the last line; -1 none */
+	bool ok_line;           /* the final OK (or FAIL: failed_line) */
+	bool failed_line;
+	char note[TOOL_MAX_NOTES][160]; /* things to keep in mind, e.g. a skip line quoted */
+	int note_count;
+};
+
+/* Reads the text of a tool that ended with that exit code (-1 unknown or not asked). */
+void tool_parse(enum tool_kind k, const char *text, size_t len, int exit,
+	struct tool_answer *out);
+/* The facts as JSON; gives, cJSON_Delete; NULL: no memory. */
+cJSON *tool_json(const struct tool_answer *a);
+/* Text without what terminals and Windows add: BOM, UTF-16 to UTF-8, CR, ANSI.  Gives
+ * *out (free()).  ERR_LIMIT over TOOL_MAX_BYTES. */
+CHECKED int tool_clean(const char *text, size_t len, char **out, size_t *out_len,
+	struct err *e);
+/* "00000000:00:06.0", "0000:00:06.0", "00:06.0" -> "0000:00:06.0"; false: none of these. */
+bool tool_pci(const char *text, char out[32]);
+
+#endif
