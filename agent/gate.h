@@ -91,6 +91,14 @@ void gate_build(struct work *w, struct gate *g);
 void gate_fixtures(struct work *w, struct gate *g);
 void gate_smoke(struct work *w, struct gate *g);
 void gate_report(struct work *w, struct gate *g);
+/* Those of a phone behind adb. */
+void gate_phone_device(struct work *w, struct gate *g);
+void gate_phone_toolchain(struct work *w, struct gate *g);
+void gate_phone_fixtures(struct work *w, struct gate *g);
+void gate_phone_evidence(struct work *w, struct gate *g);
+
+/* The checks and controls of a fixtures log, and what ran them, become parts of the report. */
+void fixtures_note(struct work *w, const struct gate *g);
 
 /* Stamp of a file's size, inode, mtime and ctime; -1 when it is not there. */
 int64_t model_stamp(const char *path);

@@ -36,8 +36,7 @@ kernels_take(cJSON *o)
 	return k;
 }
 
-/* The checks and controls of the log, and what ran them, become parts of the report. */
-static void
+void
 fixtures_note(struct work *w, const struct gate *g)
 {
 	char path[GATE_PATH];

@@ -354,6 +354,14 @@ static void (*const runs[GATE_COUNT])(struct work *, struct gate *) = {
 	[GATE_REPORT] = gate_report,
 };
 
+/* Gates that a phone has its own way for. */
+static void (*const phone_runs[GATE_COUNT])(struct work *, struct gate *) = {
+	[GATE_DEVICE] = gate_phone_device,
+	[GATE_TOOLCHAIN] = gate_phone_toolchain,
+	[GATE_FIXTURES] = gate_phone_fixtures,
+	[GATE_OP_PARITY] = gate_phone_evidence,
+};
+
 static struct gate *
 gate_add(struct work *w, enum gate_id id, const char *family)
 {
@@ -489,7 +497,10 @@ gate_run(struct work *w, struct gate *g)
 	} else {
 		g->begun = plat_now_ms();
 		gate_event(w, g, false);
-		runs[g->id](w, g);
+		if (w->lane->place == PLACE_ADB && phone_runs[g->id] != NULL)
+			phone_runs[g->id](w, g);
+		else
+			runs[g->id](w, g);
 		g->ended = plat_now_ms();
 		g->ms = plat_mono_ms() - mono;
 		/* what a cancelled gate says of itself is about the cancelling */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/phone.h"
 #include "common/str.h"
 
 /* The object that the body holds: from the line that begins with a brace to the last
@@ -29,30 +30,34 @@ object_in(const char *p, size_t n)
 	return o;
 }
 
-/* The same with how the process that printed it ended. */
-static cJSON *
-fixtures_run(const char *log, size_t len, int *exit, int *signal)
+/* The first run whose output holds an object; false when none does. */
+static bool
+fixtures_run(const char *log, size_t len, struct section *s)
 {
-	struct section s;
 	size_t pos = 0;
-	cJSON *o = NULL;
+	cJSON *o;
 
-	while (o == NULL && transcript_next(log, len, &pos, &s, NULL) == 1) {
-		if (strcmp(s.kind, "run") == 0)
-			o = object_in(s.body, s.len);
-		*exit = s.exit;
-		*signal = s.signal;
-		section_fini(&s);
+	while (transcript_next(log, len, &pos, s, NULL) == 1) {
+		if (strcmp(s->kind, "run") == 0 && (o = object_in(s->body, s->len)) != NULL) {
+			cJSON_Delete(o);
+			return true;
+		}
+		section_fini(s);
 	}
-	return o;
+	return false;
 }
 
 cJSON *
 fixtures_read(const char *log, size_t len)
 {
-	int exit, signal;
+	struct section s;
+	cJSON *o;
 
-	return fixtures_run(log, len, &exit, &signal);
+	if (!fixtures_run(log, len, &s))
+		return NULL;
+	o = object_in(s.body, s.len);
+	section_fini(&s);
+	return o;
 }
 
 /* First of that name from v on. */
@@ -200,18 +205,15 @@ place_ok(const cJSON *o, const struct lane *lane, struct judgement *out)
 }
 
 void
-judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
+judge_harness(const char *text, size_t len, int exit, int signal, const struct judge_ask *ask,
 	struct judgement *out)
 {
-	cJSON *o = NULL;
+	cJSON *o = object_in(text, len);
 	const char *harness = ask->lane->harness, *arch;
 	int64_t elements;
 	double worst;
-	int exit = -1, signal = 0;
 
-	if (judge_decided(log, len, out))
-		return;
-	if ((o = fixtures_run(log, len, &exit, &signal)) == NULL)
+	if (o == NULL)
 		judgement_set(out, REASON_HARNESS_CRASHED, "%s printed no verdict", harness);
 	else if (signal != 0)
 		judgement_set(out, REASON_HARNESS_CRASHED, "%s died of signal %d", harness, signal);
@@ -229,4 +231,23 @@ judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
 				json_str(o, "backend"), arch ? ", " : "", arch ? arch : "");
 	}
 	cJSON_Delete(o);
+}
+
+void
+judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out)
+{
+	struct section s;
+
+	if (ask->lane->place == PLACE_ADB) {
+		judge_phone_fixtures(log, len, ask, out);
+	} else if (!judge_decided(log, len, out)) {
+		if (!fixtures_run(log, len, &s)) {
+			judgement_set(out, REASON_HARNESS_CRASHED, "%s printed no verdict",
+				ask->lane->harness);
+			return;
+		}
+		judge_harness(s.body, s.len, s.exit, s.signal, ask, out);
+		section_fini(&s);
+	}
 }

@@ -17,6 +17,10 @@ bool judge_version(const char *p, size_t n, char *out, size_t size);
 /* The word after the last of one of the options in an argv; NULL when none. */
 const char *judge_argv_value(const cJSON *argv, const char *option, const char *other);
 
+/* The harness's JSON in its output, with how it ended. */
+void judge_harness(const char *text, size_t len, int exit, int signal,
+	const struct judge_ask *ask, struct judgement *out);
+
 void judge_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
