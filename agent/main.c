@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "agent/make_model.h"
+#include "agent/parse.h"
 #include "agent/run.h"
 #include "agent/serve.h"
 #include "common/str.h"
@@ -28,6 +29,7 @@ main(int argc, char **argv)
 			.help = serve_help, .opts = serve_opts, .opt_count = SERVE_OPT_COUNT,
 			.size = sizeof(struct serve_values), .run = serve_run},
 		run_command,
+		parse_command,
 		make_model_command,
 		work_command,
 	};

@@ -64,6 +64,7 @@ struct tool_device {
 	int64_t utilization;    /* percent; -1 unknown */
 	int64_t chip_id;        /* rocminfo's Chip ID; -1 unknown */
 	bool software;          /* by type, driver id, vendor id or name */
+	bool chip_differs;      /* the chip id is that of another architecture */
 	bool vgpu;              /* a virtual GPU profile */
 	bool conformant;        /* Vulkan: conformance version is not 0.0.0.0 */
 };
@@ -108,6 +109,18 @@ void tool_parse(enum tool_kind k, const char *text, size_t len, int exit,
 	struct tool_answer *out);
 /* The facts as JSON; gives, cJSON_Delete; NULL: no memory. */
 cJSON *tool_json(const struct tool_answer *a);
+/* One row of test-backend-ops as it stands in its text. */
+struct tool_case {
+	char backend[32];       /* under whose head it stands */
+	char op[48];            /* "SET_ROWS" */
+	char params[512];       /* "type=q8_0,ne=[256,5,1,3]"; cut when longer */
+	enum { CASE_OK, CASE_FAILED, CASE_NOT_SUPPORTED } result;
+	double nmse;            /* -1 not printed */
+	char line[200];
+};
+/* Calls each() with every whole row of the raw text. */
+CHECKED int tool_ops_each(const char *text, size_t len,
+	void (*each)(void *arg, const struct tool_case *c), void *arg, struct err *e);
 /* Text without what terminals and Windows add: BOM, UTF-16 to UTF-8, CR, ANSI.  Gives
  * *out (free()).  ERR_LIMIT over TOOL_MAX_BYTES. */
 CHECKED int tool_clean(const char *text, size_t len, char **out, size_t *out_len,

@@ -1,0 +1,43 @@
+/*
+ * tool_impl - what the files of tool share; nobody else includes it.
+ */
+#ifndef COMMON_TOOL_IMPL_H
+#define COMMON_TOOL_IMPL_H
+
+#include "common/str.h"
+#include "common/tool.h"
+
+/* Readers of a cleaned text (NUL-terminated, LF only). */
+typedef void (*tool_read)(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_smi_list(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_nvcc(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_rocminfo(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_vulkaninfo(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_ops(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_adb(const char *text, size_t len, int exit, struct tool_answer *out);
+void tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out);
+
+/* Next line at *pos into out, cut to size, without blanks at its end; false at the end. */
+bool tool_line(const char *text, size_t len, size_t *pos, char *out, size_t size);
+/* Left blanks away; the text itself is changed at its end. */
+char *tool_trim(char *s);
+/* A new device with everything unknown; NULL, and overflow, when the table is full. */
+struct tool_device *tool_device_add(struct tool_answer *a);
+void tool_say(struct tool_answer *a, enum reason r, const char *fmt, ...) PRINTF(3, 4);
+void tool_hint(struct tool_answer *a, const char *fmt, ...) PRINTF(2, 3);
+void tool_note(struct tool_answer *a, const char *fmt, ...) PRINTF(2, 3);
+/* Words of a tool that mean a reason: the first row whose word is in the text. */
+struct tool_refusal {
+	const char *word;
+	enum reason reason;
+	const char *hint; /* "" the reason's own */
+};
+bool tool_refused(const struct tool_refusal *rows, size_t count, const char *text,
+	struct tool_answer *a);
+/* Names of software rasterizers. */
+bool tool_is_software_name(const char *name);
+/* "GRID A100D-40C", "NVIDIA L40S-24Q": a virtual profile. */
+bool tool_is_vgpu_name(const char *name);
+
+#endif

@@ -1,0 +1,118 @@
+/* What `verify-agent probe NAME` prints: one JSON object, read as strictly as any other. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/tool_impl.h"
+
+static void
+keep(char *to, size_t size, const cJSON *o, const char *key)
+{
+	const char *v = json_str(o, key);
+
+	if (v != NULL)
+		str_show(to, size, v, strlen(v));
+}
+
+static void
+device_read(const cJSON *o, struct tool_answer *out)
+{
+	static const char *const types[] = {"", "cpu", "integrated", "discrete", "virtual"};
+	struct tool_device *d = tool_device_add(out);
+	const char *type = json_str(o, "type"), *pci = json_str(o, "pci");
+	int i;
+
+	if (d == NULL)
+		return;
+	d->index = (int)json_int(o, "index", -1);
+	keep(d->name, sizeof d->name, o, "name");
+	keep(d->uuid, sizeof d->uuid, o, "uuid");
+	keep(d->arch, sizeof d->arch, o, "arch");
+	keep(d->features, sizeof d->features, o, "features");
+	keep(d->driver, sizeof d->driver, o, "driver");
+	keep(d->driver_id, sizeof d->driver_id, o, "driverId");
+	keep(d->mig, sizeof d->mig, o, "mig");
+	keep(d->mig_mode, sizeof d->mig_mode, o, "migMode");
+	keep(d->compute_mode, sizeof d->compute_mode, o, "computeMode");
+	keep(d->state, sizeof d->state, o, "state");
+	if (pci != NULL && !tool_pci(pci, d->pci))
+		d->pci[0] = '\0';
+	for (i = 1; type != NULL && i < 5; i++)
+		if (strcmp(type, types[i]) == 0)
+			d->type = (enum tool_type)i;
+	d->parent = (int)json_int(o, "parent", -1);
+	if (d->parent >= out->count - 1)
+		d->parent = -1;
+	d->memory_mib = json_int(o, "memoryMiB", -1);
+	d->used_mib = json_int(o, "usedMiB", -1);
+	d->utilization = json_int(o, "utilization", -1);
+	d->chip_id = json_int(o, "chipId", -1);
+	d->conformant = json_bool(o, "conformant", true);
+	d->software = json_bool(o, "software", false) || d->type == TYPE_CPU ||
+		tool_is_software_name(d->name);
+	d->vgpu = json_bool(o, "vgpu", false) || tool_is_vgpu_name(d->name);
+}
+
+/* The object from the first line that begins with a brace: libraries write before it. */
+static const char *
+object_find(const char *text, size_t len, size_t *n)
+{
+	const char *end = text + len, *p = text;
+
+	while (p < end && *p != '{') {
+		p = memchr(p, '\n', (size_t)(end - p));
+		if (p == NULL)
+			return NULL;
+		p++;
+	}
+	while (end > p && end[-1] != '}')
+		end--;
+	*n = (size_t)(end - p);
+	return p < end ? p : NULL;
+}
+
+void
+tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
+{
+	const char *from, *reason;
+	const cJSON *error, *d;
+	cJSON *o = NULL;
+	struct err e = {0};
+	size_t n;
+	int r;
+
+	if ((from = object_find(text, len, &n)) == NULL) {
+		tool_say(out, REASON_PROBE_UNREADABLE, "the probe printed no object (exit %d)", exit);
+		return;
+	}
+	if (json_parse(from, n, TOOL_MAX_BYTES, &o, &e)) {
+		tool_say(out, REASON_PROBE_UNREADABLE, "the probe's answer: %s", e.msg);
+		return;
+	}
+	keep(out->probe, sizeof out->probe, o, "probe");
+	keep(out->version, sizeof out->version, o, "version");
+	out->simulated = json_bool(o, "simulated", false);
+	error = json_get(o, "error");
+	cJSON_ArrayForEach(d, json_get(o, "devices"))
+		device_read(d, out);
+	cJSON_ArrayForEach(d, json_get(o, "notes"))
+		if (cJSON_GetStringValue(d) != NULL)
+			tool_note(out, "%s", cJSON_GetStringValue(d));
+	if (out->probe[0] == '\0' || json_int(o, "schema", 0) != 1 || error == NULL ||
+	    !cJSON_IsArray(json_get(o, "devices"))) {
+		tool_say(out, REASON_PROBE_UNREADABLE, "the probe's answer lacks probe, schema, error or devices");
+	} else if (cJSON_IsObject(error)) {
+		reason = json_str(error, "reason");
+		r = reason != NULL ? reason_find(reason) : -1;
+		tool_say(out, r > 0 ? (enum reason)r : REASON_PROBE_UNREADABLE, "%s%s%s", json_str(error, "call")
+			? json_str(error, "call") : out->probe, ": ",
+			json_str(error, "name") ? json_str(error, "name") : "failed");
+		if (json_str(error, "hint") != NULL)
+			tool_hint(out, "%s", json_str(error, "hint"));
+	} else if (out->count == 0) {
+		tool_say(out, REASON_NO_DEVICE, "%s lists no device", out->probe);
+	} else if (exit > 0) {
+		tool_say(out, REASON_PROBE_UNREADABLE, "the probe ended with exit %d", exit);
+	}
+	cJSON_Delete(o);
+}

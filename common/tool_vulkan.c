@@ -1,0 +1,173 @@
+/* What vulkaninfo --summary prints. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/tool_impl.h"
+
+static const struct tool_refusal refusals[] = {
+	{"ERROR_INCOMPATIBLE_DRIVER", REASON_DRIVER_MISSING_ON_HOST,
+		"install the device's Vulkan driver, and see VK_DRIVER_FILES"},
+	{"Found no drivers", REASON_DRIVER_MISSING_ON_HOST, "install the device's Vulkan driver"},
+	{"vkEnumeratePhysicalDevices failed", REASON_PROBE_CRASHED,
+		"one driver hides all others: try each with VK_DRIVER_FILES"},
+	{"ERROR_INITIALIZATION_FAILED", REASON_PROBE_CRASHED,
+		"one driver hides all others: try each with VK_DRIVER_FILES"},
+	{"Segmentation fault", REASON_PROBE_CRASHED, ""},
+	{"command not found", REASON_TOOL_MISSING, "install vulkan-tools"},
+	{"is not recognized as an internal or external command", REASON_TOOL_MISSING, ""},
+	{"error while loading shared libraries", REASON_TOOL_BROKEN, ""},
+	{"No such file or directory", REASON_TOOL_MISSING, ""},
+};
+
+/* Drivers that compute on the CPU, whatever type they claim. */
+static const char *const software_ids[] = {"GOOGLE_SWIFTSHADER", "MESA_LLVMPIPE"};
+
+static void
+value_read(struct tool_device *d, const char *key, const char *value)
+{
+	static const struct {
+		const char *word;
+		enum tool_type type;
+	} types[] = {
+		{"PHYSICAL_DEVICE_TYPE_CPU", TYPE_CPU}, {"PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU", TYPE_INTEGRATED},
+		{"PHYSICAL_DEVICE_TYPE_DISCRETE_GPU", TYPE_DISCRETE},
+		{"PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU", TYPE_VIRTUAL},
+	};
+	const struct {
+		const char *key;
+		char *to;
+		size_t size;
+	} texts[] = {
+		{"deviceName", d->name, sizeof d->name}, {"deviceUUID", d->uuid, sizeof d->uuid},
+		{"driverInfo", d->driver, sizeof d->driver},
+	};
+	size_t i;
+
+	for (i = 0; i < str_count(texts); i++)
+		if (strcmp(key, texts[i].key) == 0)
+			str_show(texts[i].to, texts[i].size, value, strlen(value));
+	for (i = 0; strcmp(key, "deviceType") == 0 && i < str_count(types); i++)
+		if (strstr(value, types[i].word) != NULL)
+			d->type = types[i].type;
+	if (strcmp(key, "driverID") == 0)
+		snprintf(d->driver_id, sizeof d->driver_id, "%.60s",
+			str_starts(value, "DRIVER_ID_") ? value + 10 : str_starts(value, "VK_DRIVER_ID_")
+			? value + 13 : value);
+	if (strcmp(key, "driverVersion") == 0 && d->driver[0] == '\0')
+		snprintf(d->driver, sizeof d->driver, "%.90s", value);
+	if (strcmp(key, "vendorID") == 0 && strtoul(value, NULL, 16) == 0x10005 && d->type == TYPE_UNKNOWN)
+		d->software = true; /* Mesa's own vendor id */
+	if (strcmp(key, "conformanceVersion") == 0)
+		d->conformant = strcmp(value, "0.0.0.0") != 0;
+}
+
+static void
+device_end(struct tool_device *d, struct tool_answer *out)
+{
+	size_t i;
+
+	if (d->type == TYPE_CPU || tool_is_software_name(d->name))
+		d->software = true;
+	for (i = 0; i < str_count(software_ids); i++)
+		if (strstr(d->driver_id, software_ids[i]) != NULL)
+			d->software = true;
+	if (!d->conformant)
+		tool_note(out, "%s has no conformant driver", d->name);
+	/* a virtual GPU of a vendor's own driver is a slice of a card */
+	if (d->type == TYPE_VIRTUAL && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") == 0)
+		d->vgpu = true;
+}
+
+static bool
+is_whole(const struct tool_device *d)
+{
+	return d->name[0] != '\0' && d->type != TYPE_UNKNOWN;
+}
+
+static bool
+is_emulator(const struct tool_device *d)
+{
+	return d->type == TYPE_VIRTUAL && !d->vgpu;
+}
+
+static bool
+is_molten(const struct tool_device *d)
+{
+	return strstr(d->driver_id, "MOLTENVK") != NULL || strcasestr(d->driver, "MoltenVK") != NULL;
+}
+
+static void
+list_judge(struct tool_answer *out)
+{
+	const struct tool_device *d;
+	int i, hardware = 0, whole = 0, emulators = 0, molten = 0;
+
+	for (i = 0; i < out->count; i++) {
+		d = &out->device[i];
+		whole += is_whole(d);
+		emulators += is_emulator(d);
+		molten += is_molten(d);
+		hardware += is_whole(d) && !d->software && !is_emulator(d) && !is_molten(d);
+	}
+	d = &out->device[0];
+	if (out->count == 0)
+		tool_say(out, REASON_NO_DEVICE, "vulkaninfo lists no device");
+	else if (whole < out->count)
+		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "a device of vulkaninfo has no name or no type");
+	else if (hardware == 0 && emulators > 0)
+		tool_say(out, REASON_EMULATOR, "%s is a virtual device", d->name);
+	else if (hardware == 0 && molten > 0)
+		tool_say(out, REASON_WRONG_DEVICE, "%s is reached through MoltenVK, which is no native Vulkan",
+			d->name);
+	else if (hardware == 0)
+		tool_say(out, REASON_SOFTWARE_DEVICE, "only software devices: %s", d->name);
+}
+
+void
+tool_read_vulkaninfo(const char *text, size_t len, int exit, struct tool_answer *out)
+{
+	struct tool_device *d = NULL;
+	char line[1024], *p, *eq;
+	size_t pos = 0;
+	unsigned index;
+	int used;
+	bool devices = false;
+
+	while (tool_line(text, len, &pos, line, sizeof line)) {
+		p = tool_trim(line);
+		used = 0;
+		if (strcmp(p, "Devices:") == 0) {
+			devices = true;
+		} else if (devices && sscanf(p, "GPU%u:%n", &index, &used) == 1 && used > 0 && p[used] == '\0') {
+			if (d != NULL)
+				device_end(d, out);
+			if ((d = tool_device_add(out)) != NULL)
+				d->index = (int)(index < 100000 ? index : 100000);
+		} else if (d != NULL && (eq = strstr(p, " = ")) != NULL) {
+			*eq = '\0';
+			value_read(d, tool_trim(p), tool_trim(eq + 3));
+		} else if (d != NULL && strlen(p) > 2 && strcmp(p + strlen(p) - 2, " =") == 0) {
+			p[strlen(p) - 2] = '\0'; /* "driverInfo         =" */
+			value_read(d, tool_trim(p), "");
+		} else if (strncmp(p, "Vulkan Instance Version: ", 25) == 0) {
+			snprintf(out->version, sizeof out->version, "%.40s", p + 25);
+		}
+	}
+	if (d != NULL)
+		device_end(d, out);
+	if (devices) {
+		list_judge(out);
+		/* a list may be cut by a crash behind it */
+		if (out->reason == REASON_NONE && exit > 0)
+			tool_say(out, REASON_TOOL_BROKEN, "vulkaninfo ended with exit %d", exit);
+	} else if (!tool_refused(refusals, str_count(refusals), text, out)) {
+		if (strstr(text, "USAGE:") != NULL || strstr(text, "Usage:") != NULL)
+			tool_say(out, REASON_TOOLCHAIN_TOO_OLD, "vulkaninfo is too old: it has no --summary");
+		else
+			tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, out->version[0]
+				? "vulkaninfo %s printed no list of devices (exit %d)"
+				: "vulkaninfo%s printed nothing that is known (exit %d)", out->version, exit);
+	}
+}
