@@ -3,6 +3,7 @@
 
 #include "agent/make_model.h"
 #include "agent/parse.h"
+#include "agent/probe.h"
 #include "agent/run.h"
 #include "agent/serve.h"
 #include "common/str.h"
@@ -30,6 +31,7 @@ main(int argc, char **argv)
 			.size = sizeof(struct serve_values), .run = serve_run},
 		run_command,
 		parse_command,
+		probe_command,
 		make_model_command,
 		work_command,
 	};

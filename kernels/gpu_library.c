@@ -6,6 +6,34 @@
 
 #include "common/str.h"
 
+static char simulated[64], path[1024];
+
+const char *
+gpu_library_simulated(void)
+{
+	return simulated[0] != '\0' ? simulated : NULL;
+}
+
+const char *
+gpu_library_path(void)
+{
+	return path;
+}
+
+/* Where it is, and whether it is what it seems. */
+static void
+library_note(void *library, const char *symbol)
+{
+	const char *name = dlsym(library, "verify_simulated");
+	void *address = dlsym(library, symbol);
+	Dl_info info;
+
+	if (name != NULL)
+		snprintf(simulated, sizeof simulated, "%.60s", name);
+	if (address != NULL && dladdr(address, &info) != 0 && info.dli_fname != NULL)
+		snprintf(path, sizeof path, "%.1000s", info.dli_fname);
+}
+
 /* Opens the first that is there.  When none is, why holds the loader's words: those about
  * a library that was found but could not be used before those about one that was not. */
 static void *
@@ -38,6 +66,7 @@ gpu_library_load(const char *const *names, const struct gpu_symbol *symbols, siz
 
 	if (library == NULL)
 		return err_set(e, ERR_NO_DEVICE, "%s", why);
+	library_note(library, symbols[0].name);
 	for (i = 0; i < count; i++) {
 		address = dlsym(library, symbols[i].name);
 		if (address == NULL && !symbols[i].optional)

@@ -21,6 +21,12 @@ struct gpu_symbol {
 CHECKED int gpu_library_load(const char *const *names, const struct gpu_symbol *symbols,
 	size_t count, void *into, struct err *e);
 
+/* The name of the recorded machine when a library that was loaded is a stand-in (it exports
+ * verify_simulated, a text); NULL when all were real. */
+const char *gpu_library_simulated(void);
+/* Path of the library that was loaded last; "" none. */
+const char *gpu_library_path(void);
+
 /* What an API's error number means for us; a number that is in no row is ERR_DEVICE. */
 struct gpu_status {
 	int status;

@@ -62,6 +62,39 @@ is_software(VkPhysicalDeviceType type, VkDriverId driver)
 	       driver == VK_DRIVER_ID_GOOGLE_SWIFTSHADER;
 }
 
+/* Names of the registry's numbers, of which older headers have fewer. */
+static void
+driver_id_name(VkDriverId id, char *out, size_t size)
+{
+	static const char *const names[] = {
+		[1] = "AMD_PROPRIETARY", "AMD_OPEN_SOURCE", "MESA_RADV", "NVIDIA_PROPRIETARY",
+		"INTEL_PROPRIETARY_WINDOWS", "INTEL_OPEN_SOURCE_MESA", "IMAGINATION_PROPRIETARY",
+		"QUALCOMM_PROPRIETARY", "ARM_PROPRIETARY", "GOOGLE_SWIFTSHADER", "GGP_PROPRIETARY",
+		"BROADCOM_PROPRIETARY", "MESA_LLVMPIPE", "MOLTENVK", "COREAVI_PROPRIETARY",
+		"JUICE_PROPRIETARY", "VERISILICON_PROPRIETARY", "MESA_TURNIP", "MESA_V3DV",
+		"MESA_PANVK", "SAMSUNG_PROPRIETARY", "MESA_VENUS", "MESA_DOZEN", "MESA_NVK",
+		"IMAGINATION_OPEN_SOURCE_MESA", "MESA_HONEYKRISP",
+	};
+
+	if ((size_t)id < str_count(names) && names[id] != NULL)
+		snprintf(out, size, "%s", names[id]);
+	else
+		snprintf(out, size, "%d", (int)id);
+}
+
+static const char *
+kind_name(VkPhysicalDeviceType type)
+{
+	static const char *const names[] = {
+		[VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU] = "integrated",
+		[VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU] = "discrete",
+		[VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU] = "virtual",
+		[VK_PHYSICAL_DEVICE_TYPE_CPU] = "cpu",
+	};
+
+	return (size_t)type < str_count(names) && names[type] != NULL ? names[type] : "";
+}
+
 static uint64_t
 local_memory(struct vulkan_instance *i, VkPhysicalDevice d)
 {
@@ -155,6 +188,9 @@ row_identify(struct vulkan_instance *i, VkPhysicalDevice d, struct backend_devic
 		snprintf(out->driver, sizeof out->driver, "%.60s %.60s", driver.driverName,
 			 driver.driverInfo);
 		out->software = is_software(p.properties.deviceType, driver.driverID);
+		driver_id_name(driver.driverID, out->driver_id, sizeof out->driver_id);
+		out->nonconformant = driver.conformanceVersion.major == 0 &&
+			driver.conformanceVersion.minor == 0;
 	}
 }
 
@@ -171,6 +207,7 @@ vulkan_row(struct vulkan_instance *i, VkPhysicalDevice d, struct backend_device 
 	snprintf(out->driver, sizeof out->driver, "driver 0x%08x", p.driverVersion);
 	version_format(out->api, sizeof out->api, p.apiVersion);
 	out->software = is_software(p.deviceType, (VkDriverId)0);
+	snprintf(out->kind, sizeof out->kind, "%s", kind_name(p.deviceType));
 	out->memory = local_memory(i, d);
 	if (p.apiVersion >= VK_API_VERSION_1_1)
 		row_identify(i, d, out);
@@ -201,6 +238,7 @@ list_visit(void *arg, struct vulkan_instance *i)
 		vulkan_row(i, i->devices[n], &row->device);
 		i->vk.GetPhysicalDeviceProperties(i->devices[n], &p);
 		row->rank = rank_of(p.deviceType, &row->device);
+		row->device.ordinal = n;
 	}
 	return 0;
 }
