@@ -35,6 +35,24 @@ engine_env_make(struct engine_env *out, const char *library_dir)
 }
 
 void
+engine_env_pin(struct engine_env *env, const struct lane *lane,
+	const struct device_facts *device)
+{
+	size_t n = 0;
+
+	while (env->v[n] != NULL)
+		n++;
+	if (lane->pin[0] == '\0' || device->uuid[0] == '\0')
+		return;
+	if (lane->api == API_VULKAN)
+		snprintf(env->pin, sizeof env->pin, "%s=%d", lane->pin, device->ordinal);
+	else
+		snprintf(env->pin, sizeof env->pin, "%s=%.64s", lane->pin, device->uuid);
+	env->v[n] = env->pin;
+	env->v[n + 1] = NULL;
+}
+
+void
 engine_env_preload(struct engine_env *env, const char *path)
 {
 	size_t n = 0;

@@ -9,15 +9,20 @@
 #ifndef AGENT_ENGINE_ENV_H
 #define AGENT_ENGINE_ENV_H
 
+#include "common/judge.h"
 #include "common/transcript.h"
 
 struct engine_env {
-	const char *v[16]; /* for proc_spec.env */
-	char library[4096 + 32], preload[4096 + 32];
+	const char *v[24]; /* for proc_spec.env */
+	char library[4096 + 32], preload[4096 + 32], pin[128];
 };
 
 /* library_dir: where the libraries of an engine that was built elsewhere lie, or NULL. */
 void engine_env_make(struct engine_env *out, const char *library_dir);
+/* Lets a program see the lane's device alone, by UUID where the interface has that, else by
+ * its place in the interface's own list. */
+void engine_env_pin(struct engine_env *env, const struct lane *lane,
+	const struct device_facts *device);
 /* Adds the one library that we preload ourselves (linger.h). */
 void engine_env_preload(struct engine_env *env, const char *path);
 /* Facts env_removed (names) and env_kept (NAME=value) of our own environment. */

@@ -127,6 +127,11 @@ void work_artifact(struct work *w, const char *name, const char *sha256, uint64_
 /* Hashes a finished file and lists it.  *sha (may be NULL) gets the digest. */
 void work_artifact_file(struct work *w, const char *name, char sha[DIGEST_HEX]);
 
+/* A look at the lane's device into the log of a gate that works on it; nothing for others. */
+CHECKED int gate_look(const struct work *w, const struct gate *g, struct transcript *t,
+	struct err *e);
+/* The processor of this host, as the cpu lane names it. */
+bool device_now(const struct target *t, struct device_facts *out);
 /* Opens the gate's log; on failure g->j says why and NULL comes back. */
 struct transcript *gate_open(struct work *w, struct gate *g, const char *stem);
 /* Writes the words of a gate that could not do its work. */

@@ -176,7 +176,7 @@ void
 gate_phone_device(struct work *w, struct gate *g)
 {
 	struct phone p = {.w = w, .t = gate_open(w, g, "device")};
-	const char *wanted = getenv("ANDROID_SERIAL");
+	const char *wanted = w->job->device != NULL ? w->job->device : getenv("ANDROID_SERIAL");
 	struct tool_answer *a = calloc(1, sizeof *a);
 	char path[GATE_PATH], *text = NULL;
 	struct err e = {0};

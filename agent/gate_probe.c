@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 #include "agent/gate.h"
+#include "agent/machine.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -97,7 +97,7 @@ gate_host(struct work *w, struct gate *g)
 
 	if (t == NULL)
 		return;
-	if (uname(&u)) {
+	if (machine_uname(&u)) {
 		gate_say(t, REASON_PROBE_UNREADABLE, NULL, "uname failed");
 		gate_close(w, g, t);
 		return;
@@ -110,6 +110,7 @@ gate_host(struct work *w, struct gate *g)
 	gate_factf(t, "hostname", "%s", u.nodename);
 	gate_factf(t, "virtualisation", "%s", vm);
 	gate_factf(t, "emulated", "%s", emulator(u.machine, vm));
+	gate_factf(t, "simulated", "%s", machine_name());
 	gate_factf(t, "container", "%s", plat_exists("/.dockerenv") ? "docker"
 		: plat_exists("/run/.containerenv") ? "podman" : "no");
 	gate_factf(t, "bootId", "%s", w->boot_id);
@@ -130,44 +131,6 @@ gate_host(struct work *w, struct gate *g)
 		snprintf(w->host.virtualisation, sizeof w->host.virtualisation, "%s", vm);
 		snprintf(w->host.emulated, sizeof w->host.emulated, "%s", emulator(u.machine, vm));
 	}
-}
-
-/* The part of cpuinfo that speaks of the first processor: the others repeat it. */
-static size_t
-first_processor(const char *text)
-{
-	const char *end = strstr(text, "\n\n");
-
-	return end != NULL ? (size_t)(end - text) + 1 : strlen(text);
-}
-
-void
-gate_device(struct work *w, struct gate *g)
-{
-	struct transcript *t = gate_open(w, g, "device");
-	struct err e = {0};
-	char *text = NULL;
-	char path[GATE_PATH];
-	size_t len;
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-	if (t == NULL)
-		return;
-	gate_factf(t, "cpus", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-	if (pages > 0 && page > 0)
-		gate_factf(t, "memoryKiB", "%lld", (long long)pages * (page / 1024));
-	gate_factf(t, "pageSize", "%ld", page);
-	if (plat_read_file("/proc/cpuinfo", 16u << 20, &text, &len, &e))
-		gate_say(t, REASON_PROBE_UNREADABLE, NULL, "%s", e.msg);
-	else if (transcript_bytes(t, "/proc/cpuinfo", text, first_processor(text), &e))
-		gate_say(t, REASON_PROBE_UNREADABLE, NULL, "%s", e.msg);
-	free(text);
-	gate_close(w, g, t);
-	text = NULL;
-	if (g->j.outcome == OUTCOME_PASS && work_path(w, g->log_name, path, sizeof path, &e) == 0 &&
-	    plat_read_file(path, 16u << 20, &text, &len, &e) == 0)
-		device_facts_read(text, len, w->target, &w->device);
-	free(text);
 }
 
 void
@@ -195,20 +158,6 @@ gate_toolchain(struct work *w, struct gate *g)
 	gate_close(w, g, t);
 }
 
-static bool
-device_now(const struct target *t, struct device_facts *out)
-{
-	char *text = NULL;
-	size_t len;
-	bool ok;
-
-	if (plat_read_file("/proc/cpuinfo", 16u << 20, &text, &len, NULL))
-		return false;
-	ok = device_facts_cpuinfo(text, first_processor(text), t, out);
-	free(text);
-	return ok;
-}
-
 int
 work_host(cJSON **out, struct err *e)
 {
@@ -220,7 +169,7 @@ work_host(cJSON **out, struct err *e)
 	bool ok, known = false;
 	size_t i;
 
-	if (o == NULL || uname(&u)) {
+	if (o == NULL || machine_uname(&u)) {
 		cJSON_Delete(o);
 		return err_set(e, ERR_IO, "cannot ask the host");
 	}

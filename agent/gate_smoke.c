@@ -371,6 +371,7 @@ smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 	if (t == NULL)
 		return;
 	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
+	engine_env_pin(&env, w->lane, &w->device);
 	preload(s, t, &env);
 	if (engine_env_note(t, &env, &e) || work_name(w, stem, "out", out_name, size, &e) ||
 	    work_path(w, out_name, path, sizeof path, &e) ||

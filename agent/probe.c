@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/plat.h"
 #include "common/str.h"
 #include "kernels/backend.h"
 #include "kernels/gpu_library.h"
@@ -341,9 +342,11 @@ probe_run(const struct opt_call *call)
 	const struct probe_values *v = call->values;
 	struct probe p = {.root = cJSON_CreateObject(), .wanted = v->device};
 	char *text = NULL;
+	char boot[40];
 	size_t i;
 	bool failed = true;
 
+	plat_boot_id(boot);
 	for (i = 0; i < str_count(probes) && strcmp(probes[i].name, call->argv[0]) != 0; i++)
 		;
 	if (i == str_count(probes)) {
@@ -355,7 +358,7 @@ probe_run(const struct opt_call *call)
 	if (p.root != NULL && json_add_str(p.root, "probe", probes[i].name) &&
 	    json_add_int(p.root, "schema", 1) && json_add_bool(p.root, "simulated", false) &&
 	    json_add_null(p.root, "library") && json_add_null(p.root, "version") &&
-	    json_add_null(p.root, "driver") && json_add_null(p.root, "error") &&
+	    json_add_null(p.root, "driver") && json_add_str(p.root, "bootId", boot) && json_add_null(p.root, "error") &&
 	    (p.devices = json_add_array(p.root, "devices")) != NULL &&
 	    (p.notes = json_add_array(p.root, "notes")) != NULL) {
 		probes[i].run(&p);

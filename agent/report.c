@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/gate.h"
+#include "agent/machine.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -64,7 +65,11 @@ evidence(cJSON *r, const struct work *w)
 	char info[512];
 	int i;
 
-	snprintf(info, sizeof info, "%s, %s", w->device.name, w->device.level);
+	if (w->lane->api == API_CPU)
+		snprintf(info, sizeof info, "%s, %s", w->device.name, w->device.level);
+	else
+		snprintf(info, sizeof info, "%s, %s, %s, %s", w->device.name, w->device.driver,
+			w->device.level, w->device.uuid);
 	if (o == NULL || !json_add_str(o, "gpuInfo", w->device.name[0] ? info : NULL) ||
 	    !json_add_str(o, "toolchainInfo", passed_detail(w, GATE_TOOLCHAIN)) ||
 	    !json_add_str(o, "cmakeFlags", w->job->override[OVERRIDE_CMAKE_FLAGS]) ||
@@ -128,6 +133,7 @@ identity(cJSON *r, const struct work *w, const struct verdict *v)
 		json_add_str(r, "jobId", w->job->id) && json_add_str(r, "nonce", w->job->nonce) &&
 		json_add_str(r, "jobDigest", w->job->digest) &&
 		json_add_str(r, "lane", w->lane->name) &&
+		json_add_bool(r, "simulated", machine_dir() != NULL || w->device.simulated) &&
 		json_add_str(r, "only", w->job->only == ONLY_ALL ? NULL : only_name(w->job->only)) &&
 		(suite = json_add_object(r, "suite")) != NULL &&
 		json_add_str(suite, "name", w->suite->name) &&
@@ -145,12 +151,18 @@ device(cJSON *r, const struct work *w)
 	cJSON *o = json_add_object(r, "device");
 
 	return o != NULL && json_add_str(o, "class", d->device_class[0] ? d->device_class : NULL) &&
-		json_add_str(o, "name", d->name[0] ? d->name : NULL) && json_add_null(o, "uuid") &&
-		json_add_null(o, "pci") && json_add_str(o, "driver", w->host.kernel) &&
-		json_add_null(o, "firmware") &&
+		json_add_str(o, "name", d->name[0] ? d->name : NULL) &&
+		json_add_str(o, "uuid", d->uuid[0] ? d->uuid : NULL) &&
+		json_add_str(o, "pci", d->pci[0] ? d->pci : NULL) &&
+		json_add_str(o, "driver", d->driver[0] ? d->driver : w->lane->api == API_CPU ? w->host.kernel
+				: NULL) &&
+		json_add_str(o, "firmware", d->firmware[0] ? d->firmware : NULL) &&
+		json_add_bool(o, "software", d->software) && json_add_bool(o, "faked", d->faked) &&
+		json_add_str(o, "override", d->override[0] ? d->override : NULL) &&
+		json_add_bool(o, "wsl", d->wsl) && json_add_bool(o, "vgpu", d->vgpu) &&
 		(d->memory_bytes >= 0 ? json_add_int(o, "memoryBytes", d->memory_bytes)
 				      : json_add_null(o, "memoryBytes")) &&
-		json_add_null(o, "mig") &&
+		json_add_str(o, "mig", d->mig[0] ? d->mig : NULL) &&
 		json_add_str(o, "virtualisation", w->host.virtualisation) &&
 		json_add_str(o, "level", d->level) && json_add_str(o, "features", d->features) &&
 		(d->cpus > 0 ? json_add_int(o, "cpus", d->cpus) : json_add_null(o, "cpus"));

@@ -51,7 +51,7 @@ host_restore(struct work *w, const struct log *l)
 static void
 device_restore(struct work *w, const struct log *l)
 {
-	if (!device_facts_read(l->text, l->len, w->target, &w->device))
+	if (!device_facts_read(l->text, l->len, w->lane, w->target, &w->device))
 		memset(&w->device, 0, sizeof w->device);
 }
 

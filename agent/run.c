@@ -53,7 +53,7 @@ ask_fill(struct work_ask *ask, const struct place *p, const struct job *j)
 
 struct run_values {
 	const char *report, *model, *source, *source_ref, *suite, *only, *log_dir, *prebuilt;
-	const char *config, *state;
+	const char *config, *state, *device, *draft_model;
 	struct opt_list set;
 	bool json;
 };
@@ -67,6 +67,10 @@ static const struct opt run_opts[] = {
 		.help = "what to run: eliza-1, llama.cpp, or a suite file"},
 	{"model", 'm', OPT_TEXT, O(model), .word = "PATH",
 		.help = "the GGUF model (ELIZA_MTP_SMOKE_MODEL)"},
+	{"device", 'd', OPT_TEXT, O(device), .word = "ID",
+		.help = "the device: UUID, PCI address, serial or index; else the first that counts"},
+	{"draft-model", 0, OPT_TEXT, O(draft_model), .word = "PATH",
+		.help = "the drafter of speculative decoding (ELIZA_MTP_SMOKE_DRAFT_MODEL)"},
 	{"source", 'S', OPT_TEXT, O(source), .word = "PATH",
 		.help = "the engine's source: a folder, a git URL or a git bundle (ELIZA_MTP_LLAMA_DIR)"},
 	{"source-ref", 0, OPT_TEXT, O(source_ref), .word = "REF",
@@ -190,6 +194,8 @@ job_make(const struct run_values *v, const char *lane, struct job **out, struct 
 	    !text_add(o, "model", v->model, "ELIZA_MTP_SMOKE_MODEL") ||
 	    !text_add(o, "source", v->source, "ELIZA_MTP_LLAMA_DIR") ||
 	    !text_add(o, "sourceRef", v->source_ref, NULL) ||
+	    !text_add(o, "device", v->device, NULL) ||
+	    !text_add(o, "draftModel", v->draft_model, "ELIZA_MTP_SMOKE_DRAFT_MODEL") ||
 	    !text_add(o, "only", v->only, NULL) || !text_add(o, "prebuilt", v->prebuilt, NULL)) {
 		cJSON_Delete(o);
 		return err_set(e, ERR_NOMEM, "no memory for a job");

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "agent/gate.h"
+#include "agent/machine.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -151,6 +151,8 @@ gate_open(struct work *w, struct gate *g, const char *stem)
 		json_add_str(o, "name", g->log_name);
 	}
 	event_add(w->ask->events, "log", o);
+	if (gate_look(w, g, t, &e))
+		gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
 	return t;
 }
 
@@ -226,6 +228,8 @@ gate_close(struct work *w, struct gate *g, struct transcript *t)
 	struct err e = {0};
 	bool whole;
 
+	if (gate_look(w, g, t, &e))
+		gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
 	whole = transcript_close(t, g->log_sha256, &bytes, &e) == 0;
 	if (g->log_sha256[0] == '\0' || work_path(w, g->log_name, path, sizeof path, NULL) ||
 	    plat_read_file(path, SIZE_MAX / 4, &text, &len, whole ? &e : NULL)) {
@@ -238,7 +242,7 @@ gate_close(struct work *w, struct gate *g, struct transcript *t)
 	if (!whole)
 		judgement_set(&g->j, gate_reason_of(&e), "the log is not whole: %s", e.msg);
 	else
-		judge_of(g->id)(text, len, &ask, &g->j);
+		judge_gate(g->id, text, len, &ask, &g->j);
 	free(text);
 }
 
@@ -585,7 +589,7 @@ work_init(struct work *w, const struct work_ask *ask, struct err *e)
 	w->started_ms = plat_now_ms();
 	w->source.lock = -1;
 	w->build.lock = -1;
-	if (uname(&u) == 0)
+	if (machine_uname(&u) == 0)
 		w->target = lane_target(w->lane, u.sysname, u.machine);
 	plat_boot_id(w->boot_id);
 	w->probes = cJSON_CreateArray();

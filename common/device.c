@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "common/judge_impl.h"
+#include "common/phone.h"
 #include "common/str.h"
 #include "common/transcript.h"
 
@@ -277,8 +278,8 @@ device_facts_cpuinfo(const char *text, size_t len, const struct target *t,
 	return true;
 }
 
-bool
-device_facts_read(const char *log, size_t len, const struct target *t,
+static bool
+cpu_device_facts(const char *log, size_t len, const struct target *t,
 	struct device_facts *out)
 {
 	struct section s;
@@ -303,16 +304,33 @@ device_facts_read(const char *log, size_t len, const struct target *t,
 	return found;
 }
 
+bool
+device_facts_read(const char *log, size_t len, const struct lane *lane,
+	const struct target *t, struct device_facts *out)
+{
+	if (lane->place == PLACE_ADB)
+		return phone_device_facts(log, len, t, out);
+	return lane->api == API_CPU ? cpu_device_facts(log, len, t, out)
+				    : gpu_device_facts(log, len, lane, t, out);
+}
+
 void
 judge_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out)
 {
 	struct device_facts d;
 
-	(void)ask;
+	if (ask->lane->place == PLACE_ADB) {
+		judge_phone_device(log, len, ask, out);
+		return;
+	}
 	if (judge_decided(log, len, out))
 		return;
-	if (!device_facts_read(log, len, NULL, &d)) {
+	if (ask->lane->api != API_CPU) {
+		judge_gpu_device(log, len, ask, out);
+		return;
+	}
+	if (!cpu_device_facts(log, len, NULL, &d)) {
 		judgement_set(out, REASON_PROBE_UNREADABLE,
 			"/proc/cpuinfo names no model or no features");
 		return;

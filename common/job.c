@@ -44,6 +44,10 @@ lane_get(struct job *j, struct err *e)
 
 	if (json_need_str(j->root, "lane", &name, e))
 		return -1;
+	if (strcmp(name, "windows-arm64-cuda") == 0) {
+		err_set(e, ERR_PARSE, "cuda_not_declared_for_target: there is no CUDA for Windows on Arm");
+		return err_hint(e, "windows-vulkan and windows-cpu are the lanes of that host");
+	}
 	if ((j->lane = lane_find(name)) != NULL)
 		return 0;
 	buf_init(&list, 512);
@@ -239,7 +243,7 @@ fill(struct job *j, struct err *e)
 {
 	static const char *const known[] = {"schemaVersion", "id", "nonce", "lane", "suite",
 		"suiteDigest", "suiteDocument", "model", "source", "sourceRef", "only", "prebuilt",
-		"overrides", "controller", NULL};
+		"overrides", "controller", "device", "draftModel", NULL};
 	int64_t version;
 
 	if (!cJSON_IsObject(j->root))
@@ -251,7 +255,8 @@ fill(struct job *j, struct err *e)
 	    lane_get(j, e) || suite_get(j, e) || path_get(j, "model", &j->model, e) ||
 	    path_get(j, "source", &j->source, e) ||
 	    path_get(j, "sourceRef", &j->source_ref, e) ||
-	    path_get(j, "prebuilt", &j->prebuilt, e) || only_get(j, e) || overrides_get(j, e))
+	    path_get(j, "prebuilt", &j->prebuilt, e) || path_get(j, "device", &j->device, e) ||
+	    path_get(j, "draftModel", &j->draft_model, e) || only_get(j, e) || overrides_get(j, e))
 		return -1;
 	if (j->source_ref != NULL && j->source_ref[0] == '-')
 		return err_set(e, ERR_PARSE, "\"sourceRef\" begins with a hyphen");

@@ -57,6 +57,8 @@ struct job {
 	const struct lane *lane;  /* static */
 	struct suite *suite;      /* owned */
 	const char *model, *source, *source_ref, *prebuilt; /* NULL when absent */
+	const char *device;       /* UUID, PCI address, serial or index; NULL: the first */
+	const char *draft_model;  /* of speculative decoding; NULL when absent */
 	enum only only;
 	const char *override[OVERRIDE_COUNT]; /* NULL when absent */
 };

@@ -37,7 +37,10 @@ struct judge_ask {
 /* Borrows the log; fills *out. */
 typedef void (*judge_fn)(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
-/* The judge of a gate; NULL for gates that have none yet. */
+/* Judges a gate of the lane, whose device must have been the same before and after. */
+void judge_gate(enum gate_id g, const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+/* The judge of a gate alone; NULL for gates that have none yet. */
 judge_fn judge_of(enum gate_id g);
 
 /* ---- facts that both programs read from the same logs ---- */
@@ -57,8 +60,9 @@ struct device_facts {
 	char firmware[64];
 	char mig[32];            /* "1g.18gb" of the slice that is used; "" no slice */
 	bool vgpu, wsl, software;
+	bool simulated;          /* a recording played it */
 	bool faked;              /* a variable makes the chip claim to be another */
-	char override[160];      /* the variables that change what is seen, "" none */
+	char override[336];      /* the variables that change what is seen, "" none */
 	int ordinal;             /* of the interface's own list, with nothing hidden */
 	/* of every device */
 	char name[128];          /* as the device says */
@@ -69,8 +73,8 @@ struct device_facts {
 	int64_t memory_bytes;    /* -1 unknown */
 	int64_t cpus;            /* -1 unknown */
 };
-bool device_facts_read(const char *log, size_t len, const struct target *t,
-	struct device_facts *out);
+bool device_facts_read(const char *log, size_t len, const struct lane *lane,
+	const struct target *t, struct device_facts *out);
 /* The same from the text of /proc/cpuinfo (memory and cpus stay unknown). */
 bool device_facts_cpuinfo(const char *text, size_t len, const struct target *t,
 	struct device_facts *out);

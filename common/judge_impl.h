@@ -21,6 +21,12 @@ const char *judge_argv_value(const cJSON *argv, const char *option, const char *
 void judge_harness(const char *text, size_t len, int exit, int signal,
 	const struct judge_ask *ask, struct judgement *out);
 
+/* device_gpu.c: of lanes with a GPU. */
+void judge_gpu_device(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+bool gpu_device_facts(const char *log, size_t len, const struct lane *lane,
+	const struct target *t, struct device_facts *out);
+
 void judge_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,

@@ -272,6 +272,7 @@ tool_device_add(struct tool_answer *a)
 	memset(d, 0, sizeof *d);
 	d->index = d->parent = -1;
 	d->memory_mib = d->used_mib = d->utilization = d->chip_id = -1;
+	d->ecc = d->xid = d->processes = -1;
 	d->conformant = true;
 	return d;
 }

@@ -63,6 +63,10 @@ struct tool_device {
 	int64_t used_mib;       /* -1 unknown */
 	int64_t utilization;    /* percent; -1 unknown */
 	int64_t chip_id;        /* rocminfo's Chip ID; -1 unknown */
+	int64_t ecc;            /* uncorrected errors since the driver was loaded; -1 unknown */
+	int64_t xid;            /* Xid lines of the kernel log about it; -1 unknown */
+	int64_t processes;      /* that compute on it now; -1 unknown */
+	char throttle[24];      /* reasons for slower clocks, as bits in hex; "" unknown */
 	bool software;          /* by type, driver id, vendor id or name */
 	bool chip_differs;      /* the chip id is that of another architecture */
 	bool vgpu;              /* a virtual GPU profile */
@@ -89,6 +93,7 @@ struct tool_answer {
 	char version[48];       /* nvcc, driver, instance, adb; "" unknown */
 	char probe[16];         /* TOOL_PROBE: "nvml", "cuda", "kfd", "hip", "vulkan" */
 	bool simulated;         /* TOOL_PROBE: a stand-in library answered */
+	char boot_id[40];       /* TOOL_PROBE: of the host when it answered */
 	struct tool_device device[TOOL_MAX_DEVICES];
 	int count;
 	bool overflow;          /* more devices or ops than fit: proves nothing */

@@ -47,6 +47,10 @@ device_read(const cJSON *o, struct tool_answer *out)
 	d->used_mib = json_int(o, "usedMiB", -1);
 	d->utilization = json_int(o, "utilization", -1);
 	d->chip_id = json_int(o, "chipId", -1);
+	d->ecc = json_int(o, "eccUncorrected", -1);
+	d->xid = json_int(o, "xid", -1);
+	d->processes = json_int(o, "processes", -1);
+	keep(d->throttle, sizeof d->throttle, o, "throttle");
 	d->conformant = json_bool(o, "conformant", true);
 	d->software = json_bool(o, "software", false) || d->type == TYPE_CPU ||
 		tool_is_software_name(d->name);
@@ -91,6 +95,7 @@ tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 	}
 	keep(out->probe, sizeof out->probe, o, "probe");
 	keep(out->version, sizeof out->version, o, "version");
+	keep(out->boot_id, sizeof out->boot_id, o, "bootId");
 	out->simulated = json_bool(o, "simulated", false);
 	error = json_get(o, "error");
 	cJSON_ArrayForEach(d, json_get(o, "devices"))

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/agree.h"
+#include "common/bound.h"
 #include "common/digest.h"
 #include "common/json.h"
 #include "common/job.h"
@@ -170,6 +172,14 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 		why(v, "the host does not say whether it is emulated");
 	else if (emulated[0] != '\0')
 		why(v, "emulated: %.60s", emulated);
+	if (v->simulated || json_bool(r, "simulated", false) ||
+	    json_bool(json_path(r, "kernels.device"), "simulated", false))
+		why(v, "simulated: a recording played the machine");
+	if (json_bool(json_get(r, "device"), "faked", false))
+		why(v, "a variable or a chip id says that the device is another: %.80s",
+			json_path_str(r, "device.override") ? json_path_str(r, "device.override") : "?");
+	if (json_bool(json_get(r, "device"), "software", false))
+		why(v, "a software device");
 	if (json_bool(json_path(r, "kernels.device"), "emulated", false))
 		why(v, "emulated: the fixtures ran on a device that a program plays");
 	if (v->device_class[0] == '\0')
@@ -272,6 +282,7 @@ verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 /* ---- appraisal ---- */
 
 struct appraisal {
+	struct device_facts device; /* of the device gate; no UUID: not known */
 	const cJSON *report;
 	const struct suite *suite;
 	const struct lane *lane;
@@ -508,9 +519,62 @@ smoke_check(const struct appraisal *a, const struct verdict_gate *g, const char 
 	cJSON_Delete(head);
 }
 
+/* The report's device is that of the log, and so is what keeps it from being recorded. */
+static void
+device_check(struct appraisal *a, const struct device_facts *d)
+{
+	const struct {
+		const char *path, *fact;
+	} rows[] = {{"device.uuid", d->uuid}, {"device.pci", d->pci}};
+	const struct {
+		const char *path;
+		bool fact;
+	} flags[] = {{"device.software", d->software}, {"device.faked", d->faked}};
+	const char *said;
+	size_t i;
+
+	a->device = *d;
+	a->v->simulated |= d->simulated;
+	if (a->lane->api == API_CPU)
+		return;
+	for (i = 0; i < str_count(rows); i++) {
+		said = json_path_str(a->report, rows[i].path);
+		if (!str_eq(said ? said : "", rows[i].fact))
+			disagree(a->v, "%s: the agent says %.60s, its log says %.60s", rows[i].path,
+				said ? said : "nothing", rows[i].fact[0] ? rows[i].fact : "nothing");
+	}
+	for (i = 0; i < str_count(flags); i++)
+		if (cJSON_IsTrue(json_path(a->report, flags[i].path)) != flags[i].fact)
+			disagree(a->v, "%s: the agent does not say what its log says", flags[i].path);
+}
+
+/* A gate's own look at the device, and what its program says of it, name one device. */
+static void
+bound_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t len)
+{
+	struct judgement out;
+	struct bound b;
+
+	if (bound_judge(log, len, a->lane, &b, &out) != REASON_NONE) {
+		g->j = out;
+		return;
+	}
+	a->v->simulated |= b.simulated;
+	if (a->device.uuid[0] == '\0')
+		judgement_set(&g->j, REASON_DEVICE_CHANGED, "the device gate names no device");
+	else if (!agree_same_id(a->device.uuid, b.uuid) && strcmp(a->device.pci, b.pci) != 0)
+		judgement_set(&g->j, REASON_DEVICE_CHANGED, "it ran on %.60s, the device is %.60s", b.uuid,
+			a->device.uuid);
+	else if (a->device.pci[0] && b.pci[0] && strcmp(a->device.pci, b.pci) != 0)
+		judgement_set(&g->j, REASON_DEVICE_CHANGED, "it ran at %.30s, the device is at %.30s", b.pci,
+			a->device.pci);
+	else if (!str_eq(json_path_str(a->report, "agent.bootId"), b.boot_id))
+		judgement_set(&g->j, REASON_DEVICE_CHANGED, "the host was started anew");
+}
+
 /* Of a log whose gate passed: what the report takes from it must be in it. */
 static void
-passed_check(const struct appraisal *a, const struct verdict_gate *g, const char *log,
+passed_check(struct appraisal *a, struct verdict_gate *g, const char *log,
 	size_t len)
 {
 	struct device_facts d;
@@ -523,8 +587,12 @@ passed_check(const struct appraisal *a, const struct verdict_gate *g, const char
 	if (g->id == GATE_FIXTURES)
 		fixtures_check(a, log, len);
 	if (g->id == GATE_DEVICE &&
-	    device_facts_read(log, len, target_find(json_str(a->report, "target")), &d))
+	    device_facts_read(log, len, a->lane, target_find(json_str(a->report, "target")), &d)) {
 		memcpy(a->v->device_class, d.device_class, sizeof a->v->device_class);
+		device_check(a, &d);
+	}
+	if (bound_gate(a->lane, g->id))
+		bound_check(a, g, log, len);
 }
 
 /* The log's first line carries the boundary, which comes from the nonce of the job. */
@@ -541,7 +609,7 @@ is_of_job(const struct appraisal *a, const char *log, size_t len)
 }
 
 static void
-judge_with_log(const struct appraisal *a, const cJSON *log_row, struct verdict_gate *g)
+judge_with_log(struct appraisal *a, const cJSON *log_row, struct verdict_gate *g)
 {
 	const char *name = json_str(log_row, "name"), *sha = json_str(log_row, "sha256");
 	const char *slash = strchr(g->name, '/');
@@ -567,14 +635,14 @@ judge_with_log(const struct appraisal *a, const cJSON *log_row, struct verdict_g
 	else if (len > 0 && !is_of_job(a, bytes, len))
 		judgement_set(&g->j, REASON_LOG_FOREIGN, "%s was written for another job", name);
 	else
-		judge_of(g->id)(bytes, len, &ask, &g->j);
+		judge_gate(g->id, bytes, len, &ask, &g->j);
 	if (g->j.outcome == OUTCOME_PASS)
 		passed_check(a, g, bytes, len);
 	free(bytes);
 }
 
 static void
-appraise_gate(const struct appraisal *a, const cJSON *row)
+appraise_gate(struct appraisal *a, const cJSON *row)
 {
 	struct verdict *v = a->v;
 	struct verdict_gate *g = &v->gates[v->gate_count++];

@@ -38,6 +38,7 @@ struct verdict {
 	bool claimed_recordable; /* the agent's passRecordable */
 	int exit;                /* enum exit_status */
 	char device_class[160];  /* recomputed; "" unknown */
+	bool simulated;          /* a recording played the machine */
 	struct verdict_gate gates[VERDICT_MAX_GATES];
 	int gate_count;
 	char why[VERDICT_MAX_WHY][200];   /* why it is not recordable */

@@ -276,15 +276,15 @@ log_gives_memory_and_cpus_when_they_are_sane(void **state)
 	struct device_facts d;
 
 	(void)state;
-	assert_true(device_facts_read(log, sizeof log - 1, target_find("linux-x64-cpu"), &d));
+	assert_true(device_facts_read(log, sizeof log - 1, lane_find("cpu"), target_find("linux-x64-cpu"), &d));
 	assert_string_equal(d.device_class, "linux-x64-cpu/epyc-9654/x86-64-v1");
 	assert_int_equal(d.cpus, 96);
 	assert_int_equal(d.memory_bytes, 1048576);
-	assert_false(device_facts_read(odd, sizeof odd - 1, NULL, &d));
+	assert_false(device_facts_read(odd, sizeof odd - 1, lane_find("cpu"), NULL, &d));
 	assert_int_equal(d.cpus, -1);
 	assert_int_equal(d.memory_bytes, -1);
 	/* the file's section was cut off */
-	assert_false(device_facts_read(log, sizeof log - 50, NULL, &d));
+	assert_false(device_facts_read(log, sizeof log - 50, lane_find("cpu"), NULL, &d));
 }
 
 int
