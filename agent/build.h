@@ -47,6 +47,7 @@ struct build_ask {
 	const char *const *programs; /* cmake targets, which are also file names */
 	int program_count;
 	const char *extra_flags;     /* optional override: words, appended last */
+	const char *chip;            /* of the lane's device, "sm_90"; NULL or "": the lane's list */
 	const char *cache_dir;
 	uint32_t configure_timeout_ms, timeout_ms; /* 0: the defaults */
 	uint32_t jobs;               /* 0: by CPUs and memory */
@@ -83,6 +84,7 @@ struct build_info {
 	char bin_dir[BUILD_PATH]; /* where the programs are */
 	char flags[BUILD_FLAGS_TEXT]; /* for the report: the words given to cmake */
 	struct build_tool cc, cxx;
+	struct build_tool device;  /* nvcc, hipcc or glslc; path "": the lane needs none */
 	char cmake[160], ninja[64];
 	bool ccache;
 	bool unity;              /* the engine's model sources were compiled together */

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "agent/build_impl.h"
+#include "agent/toolchain.h"
+#include "common/chip.h"
 #include "common/plat.h"
 
 /* One program file to install, nothing that needs a network, nothing that is not asked. */
@@ -88,6 +90,29 @@ word_check(const char *word, struct err *e)
 	return 0;
 }
 
+/* Lists of chips must be of chips: a misspelt one costs a build. */
+static int
+chips_check(const char *word, struct err *e)
+{
+	static const char *const flags[] = {"CMAKE_CUDA_ARCHITECTURES", "CMAKE_HIP_ARCHITECTURES",
+		"AMDGPU_TARGETS", "GPU_TARGETS"};
+	char bad[96];
+	const char *eq = strchr(word, '=');
+	size_t i, n;
+
+	for (i = 0; i < str_count(flags) && eq != NULL; i++) {
+		n = strlen(flags[i]);
+		if (!str_starts(word, "-D") || strncmp(word + 2, flags[i], n) != 0 ||
+		    (word[2 + n] != '=' && word[2 + n] != ':'))
+			continue;
+		if (!chip_list_known(eq + 1, bad, sizeof bad)) {
+			err_set(e, ERR_USAGE, "cmake flag %s: no chip is named \"%s\"", flags[i], bad);
+			return err_hint(e, "90a, 86 or gfx942, with semicolons between them");
+		}
+	}
+	return 0;
+}
+
 int
 build_flags_check(const char *extra, struct err *e)
 {
@@ -103,7 +128,7 @@ build_flags_check(const char *extra, struct err *e)
 	if ((n = str_split(text, false, v, BUILD_MAX_FLAGS)) < 0)
 		return err_set(e, ERR_LIMIT, "more than %d cmake flags", BUILD_MAX_FLAGS);
 	for (i = 0; i < n; i++)
-		if (word_check(v[i], e))
+		if (word_check(v[i], e) || chips_check(v[i], e))
 			return -1;
 	return 0;
 }
@@ -121,6 +146,20 @@ is_wanted(const struct build_ask *ask, const struct part *p)
 	return false;
 }
 
+/* Code for the chip at hand: for others a run would be no proof.  cmake wants its list with
+ * semicolons, which are no blanks. */
+static int
+chips_add(const struct build_ask *ask, struct buf *b, struct err *e)
+{
+	char flag[32];
+
+	if (ask->lane->arch_flag[0] == '\0')
+		return 0;
+	if (ask->lane->pinned || ask->chip == NULL || !chip_flag(ask->chip, flag, sizeof flag))
+		return buf_addf(b, e, "-D%s=%s ", ask->lane->arch_flag, ask->lane->archs);
+	return buf_addf(b, e, "-D%s=%s ", ask->lane->arch_flag, flag);
+}
+
 static int
 words_text(const struct build_ask *ask, struct buf *b, struct err *e)
 {
@@ -133,8 +172,8 @@ words_text(const struct build_ask *ask, struct buf *b, struct err *e)
 		if (buf_addf(b, e, "%s=%s ", parts[i].flag,
 			    is_wanted(ask, &parts[i]) ? "ON" : "OFF"))
 			return -1;
-	return buf_addf(b, e, "%s %s", ask->lane->cmake_flags,
-		ask->extra_flags != NULL ? ask->extra_flags : "");
+	return buf_addf(b, e, "%s ", ask->lane->cmake_flags) || chips_add(ask, b, e) ||
+		buf_addf(b, e, "%s", ask->extra_flags != NULL ? ask->extra_flags : "") ? -1 : 0;
 }
 
 int
@@ -225,6 +264,15 @@ first_line_tick(void *arg)
 }
 
 /* Runs `TOOL --version`: a tool that can not even do that is broken. */
+/* Which program turns the lane's device code, and the flag that names it. */
+static const struct device_tool {
+	enum api api;
+	const char *name, *flag;
+} device_tools[] = {
+	{API_CUDA, "nvcc", "CMAKE_CUDA_COMPILER"},
+	{API_VULKAN, "glslc", "Vulkan_GLSLC_EXECUTABLE"},
+};
+
 static int
 tool_version(const struct build_ask *ask, struct transcript *log, const char *path,
 	char *out, size_t size, enum reason *why, struct err *e)
@@ -288,6 +336,20 @@ compiler_find(const struct build_ask *ask, struct transcript *log, const char *g
 	return 0;
 }
 
+static int
+device_find(const struct build_ask *ask, struct transcript *log, const struct build_words *w,
+	const struct device_tool *row, struct build_tool *t, enum reason *why, struct err *e)
+{
+	const char *given = word_value(w, row->flag);
+
+	if (given != NULL ? tool_seek(given, t->path, e)
+			: toolchain_find(row->name, t->path, sizeof t->path, e))
+		return tool_missing(row->name, why, e);
+	if (tool_version(ask, log, t->path, t->version, sizeof t->version, why, e))
+		return -1;
+	return digest_file(t->path, t->sha256, NULL, e) ? build_why(e, REASON_TOOL_BROKEN, why) : 0;
+}
+
 int
 build_tools_find(const struct build_ask *ask, struct transcript *log,
 	const struct build_words *w, struct build_info *b, char cmake[BUILD_PATH],
@@ -296,6 +358,7 @@ build_tools_find(const struct build_ask *ask, struct transcript *log,
 	static const char *const cc[] = {"cc", "gcc", "clang", NULL};
 	static const char *const cxx[] = {"c++", "g++", "clang++", NULL};
 	struct err none;
+	size_t i;
 
 	if (tool_seek("cmake", cmake, e))
 		return tool_missing("cmake", why, e);
@@ -308,6 +371,10 @@ build_tools_find(const struct build_ask *ask, struct transcript *log,
 	    tool_version(ask, log, cmake, b->cmake, sizeof b->cmake, why, e) ||
 	    tool_version(ask, log, ninja, b->ninja, sizeof b->ninja, why, e))
 		return -1;
+	for (i = 0; i < str_count(device_tools); i++)
+		if (device_tools[i].api == ask->lane->api &&
+		    device_find(ask, log, w, &device_tools[i], &b->device, why, e))
+			return -1;
 	b->ccache = tool_seek("ccache", ccache, &none) == 0;
 	if (!b->ccache)
 		ccache[0] = '\0';
@@ -381,6 +448,9 @@ key_text(const struct build_ask *ask, const struct build_words *w,
 		    ask->source->tree, ask->source->dirty_digest, ask->target->name) ||
 	    buf_addf(t, e, "cc %s\n%s\n%s\ncxx %s\n%s\n%s\n", b->cc.path, b->cc.version,
 		    b->cc.sha256, b->cxx.path, b->cxx.version, b->cxx.sha256))
+		return -1;
+	if (b->device.path[0] != '\0' && buf_addf(t, e, "device %s\n%s\n%s\n", b->device.path,
+			b->device.version, b->device.sha256))
 		return -1;
 	for (i = 0; i < w->count; i++)
 		if (buf_addf(t, e, "flag %s\n", w->v[i]))

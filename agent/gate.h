@@ -107,6 +107,9 @@ CHECKED int smoke_help(struct work *w, struct err *e);
 /* The driver program's name: the suite's, or an override. */
 const char *smoke_driver(const struct work *w);
 
+/* Whether the job has such a gate. */
+bool gate_planned(const struct work *w, enum gate_id id);
+
 /* After the smokes: distances to the baseline, the summary file. */
 void smoke_finish(struct work *w);
 

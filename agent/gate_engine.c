@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/code_objects.h"
 #include "agent/gate.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -55,10 +56,40 @@ gate_source(struct work *w, struct gate *g)
 	gate_close(w, g, t);
 }
 
+/* What device code the files really hold. */
+static void
+code_facts(struct transcript *t, const struct work *w)
+{
+	struct code_objects *o = malloc(sizeof *o);
+	const struct build_artifact *a;
+	struct err e = {0};
+	int i, k;
+
+	gate_factf(t, "chip", "%s", w->device.level);
+	gate_factf(t, "chipFeatures", "%s", w->device.features);
+	for (i = 0; o != NULL && i < w->build.artifact_count; i++) {
+		a = &w->build.artifacts[i];
+		if (code_objects_read(a->path, o, &e)) {
+			gate_factf(t, "codeUnread", "%s: %s", a->name, e.msg);
+			continue;
+		}
+		for (k = 0; k < o->count; k++)
+			gate_factf(t, "code", "%s %s x%u", a->name, o->v[k].name, (unsigned)o->v[k].count);
+		if (o->compressed > 0)
+			gate_factf(t, "codeCompressed", "%s x%u", a->name, (unsigned)o->compressed);
+	}
+	free(o);
+}
+
 static void
 build_facts(struct transcript *t, const struct work *w)
 {
 	const struct build_info *b = &w->build;
+
+	if (w->lane->library[0] != '\0')
+		code_facts(t, w);
+	if (b->device.path[0] != '\0')
+		gate_factf(t, "deviceCompiler", "%s %s", b->device.path, b->device.version);
 
 	gate_factf(t, "reused", "%s", b->reused ? "true" : "false");
 	gate_factf(t, "flags", "%s", b->flags);
@@ -93,20 +124,23 @@ build_from_source(struct work *w, struct transcript *t, struct err *e)
 	struct build_ask ask = {.source_ask = &w->source_ask, .source = &w->source,
 		.lane = w->lane, .target = w->target, .programs = w->suite->programs,
 		.program_count = w->suite->program_count,
-		.extra_flags = w->job->override[OVERRIDE_CMAKE_FLAGS],
+		.extra_flags = w->job->override[OVERRIDE_CMAKE_FLAGS], .chip = w->device.level,
 		.cache_dir = w->ask->cache_dir, .timeout_ms = w->ask->build_timeout_ms,
 		.tick = work_tick, .progress = build_say, .arg = w};
 	const char *driver = w->job->override[OVERRIDE_DRIVER];
-	const char *programs[SUITE_MAX_PROGRAMS + 1];
+	const char *programs[SUITE_MAX_PROGRAMS + 4];
 	enum reason why = REASON_INTERNAL;
 	int i;
 
 	for (i = 0; i < ask.program_count; i++)
 		programs[i] = ask.programs[i];
-	if (driver != NULL) {
+	if (driver != NULL)
 		programs[ask.program_count++] = driver;
-		ask.programs = programs;
-	}
+	if (gate_planned(w, GATE_OP_PARITY))
+		programs[ask.program_count++] = "test-backend-ops";
+	if (gate_planned(w, GATE_CONTROL))
+		programs[ask.program_count++] = "llama-perplexity";
+	ask.programs = programs;
 	if (build_engine(&ask, t, &w->build, &why, e))
 		return why;
 	w->build_known = true;

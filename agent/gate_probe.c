@@ -9,6 +9,7 @@
 
 #include "agent/gate.h"
 #include "agent/machine.h"
+#include "agent/toolchain.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -152,7 +153,8 @@ gate_toolchain(struct work *w, struct gate *g)
 		    e.code == ERR_NOTFOUND)
 			used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
 				used ? ", " : "", tools[i].tool);
-	if (used > 0)
+	toolchain_log(w, t, missing, sizeof missing, &e);
+	if (missing[0] != '\0')
 		gate_say(t, REASON_TOOL_MISSING, e.hint, "not found in PATH nor in the CUDA and ROCm folders: %s",
 			missing);
 	gate_close(w, g, t);

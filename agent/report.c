@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/code_objects.h"
 #include "agent/gate.h"
 #include "agent/machine.h"
 #include "common/json.h"
@@ -185,6 +186,22 @@ source(cJSON *r, const struct work *w)
 		json_add_str(o, "bundleSha256", s->bundle_sha256[0] ? s->bundle_sha256 : NULL);
 }
 
+/* The device code of a file, as its sections say. */
+static bool
+codes_add(cJSON *o, const char *path)
+{
+	struct code_objects *c = malloc(sizeof *c);
+	cJSON *list = json_add_array(o, "codeObjects");
+	bool ok = c != NULL && list != NULL;
+	int i;
+
+	if (ok && path != NULL && code_objects_read(path, c, NULL) == 0)
+		for (i = 0; ok && i < c->count; i++)
+			ok = cJSON_AddItemToArray(list, cJSON_CreateString(c->v[i].name));
+	free(c);
+	return ok;
+}
+
 static bool
 build(cJSON *r, const struct work *w)
 {
@@ -200,6 +217,8 @@ build(cJSON *r, const struct work *w)
 	    !json_add_str(o, "compiler", b->cxx.path) ||
 	    !json_add_str(o, "compilerVersion", b->cxx.version) ||
 	    !json_add_str(o, "compilerSha256", b->cxx.sha256[0] ? b->cxx.sha256 : NULL) ||
+	    !json_add_str(o, "deviceCompiler", b->device.path[0] ? b->device.path : NULL) ||
+	    !json_add_str(o, "deviceCompilerVersion", b->device.path[0] ? b->device.version : NULL) ||
 	    !json_add_str(o, "cmake", b->cmake) || !json_add_str(o, "ninja", b->ninja) ||
 	    !json_add_bool(o, "ccache", b->ccache) || !json_add_str(o, "builtAt", b->built_at) ||
 	    !json_add_bool(o, "installed", w->install.installed) ||
@@ -216,7 +235,7 @@ build(cJSON *r, const struct work *w)
 		    !json_add_int(a, "elfMachine", b->artifacts[i].machine) ||
 		    !json_add_str(a, "buildId", b->artifacts[i].build_id[0] ? b->artifacts[i].build_id
 				: NULL) ||
-		    json_add_array(a, "codeObjects") == NULL)
+		    !codes_add(a, w->lane->library[0] ? b->artifacts[i].path : NULL))
 			return false;
 	}
 	return true;

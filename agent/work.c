@@ -381,6 +381,17 @@ gate_add(struct work *w, enum gate_id id, const char *family)
 	return g;
 }
 
+bool
+gate_planned(const struct work *w, enum gate_id id)
+{
+	int i;
+
+	for (i = 0; i < w->gate_count; i++)
+		if (w->gates[i].id == id)
+			return true;
+	return false;
+}
+
 /* One gate per family, or per cache type of an override; a baseline before them unless
  * one of them is it. */
 static int

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "common/bound.h"
+#include "common/chip.h"
 #include "common/json.h"
+#include "common/phone.h"
 #include "common/str.h"
 #include "common/transcript.h"
 
@@ -167,16 +169,50 @@ judge_tool_name(const struct section *s, char *out, size_t size)
 	cJSON_Delete(o);
 }
 
+/* Tools that are there and can not do it. */
+static bool
+toolchain_old(const char *log, size_t len, const struct judge_ask *ask, const char *nvcc,
+	struct judgement *out)
+{
+	char chip[48] = "", headers[256] = "", lacks[96] = "", prebuilt[8] = "";
+	const char *least;
+
+	log_fact(log, len, "chip", chip, sizeof chip);
+	log_fact(log, len, "prebuilt", prebuilt, sizeof prebuilt);
+	least = chip_nvcc(chip);
+	if (strcmp(prebuilt, "true") == 0)
+		return false;
+	if (ask->lane->api == API_CUDA && nvcc[0] != '\0' && least[0] != '\0' &&
+	    version_compare(nvcc, least) < 0) {
+		judgement_set(out, REASON_TOOLCHAIN_TOO_OLD, "nvcc %s does not know %s, which needs %s", nvcc,
+			chip, least);
+		return true;
+	}
+	if (ask->lane->api != API_VULKAN || ask->lane->place != PLACE_HERE)
+		return false;
+	if (!log_fact(log, len, "vulkanHeaders", headers, sizeof headers) || strcmp(headers, "none") == 0)
+		judgement_set(out, REASON_TOOL_MISSING, "Vulkan's headers are not installed");
+	else if (log_fact(log, len, "vulkanLacks", lacks, sizeof lacks))
+		judgement_set(out, REASON_VULKAN_HEADERS_TOO_OLD, "Vulkan's headers %.150s lack %s", headers,
+			lacks);
+	else
+		return false;
+	return true;
+}
+
 static void
 judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out)
 {
 	struct section s;
 	size_t pos = 0, used = 0;
-	char list[256] = "", name[64], version[32];
+	char list[256] = "", name[64], version[32], nvcc[32] = "";
 	int r, n = 0;
 
-	(void)ask;
+	if (ask->lane->place == PLACE_ADB) {
+		judge_phone_toolchain(log, len, ask, out);
+		return;
+	}
 	if (judge_decided(log, len, out))
 		return;
 	while ((r = transcript_next(log, len, &pos, &s, NULL)) == 1) {
@@ -197,13 +233,15 @@ judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 			if (used < sizeof list)
 				used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %s",
 					n ? ", " : "", name, version);
+			if (strcmp(name, "nvcc") == 0)
+				snprintf(nvcc, sizeof nvcc, "%s", version);
 			n++;
 		}
 		section_fini(&s);
 	}
 	if (r < 0 || n == 0)
 		judgement_set(out, REASON_PROBE_UNREADABLE, "the toolchain log has no command");
-	else
+	else if (!toolchain_old(log, len, ask, nvcc, out))
 		judgement_set(out, REASON_NONE, "%s", list);
 }
 
@@ -224,6 +262,59 @@ judge_said(const char *log, size_t len, const struct judge_ask *ask, struct judg
 	}
 	log_fact(log, len, "detail", detail, sizeof detail);
 	judgement_set(out, REASON_NONE, "%s", detail);
+}
+
+/* The best fit among the facts "code=FILE NAME xN". */
+static enum chip_fit
+code_fit(const struct section *s, const char *chip, const char *features, char *list, size_t size)
+{
+	const char *p = s->body, *end = s->body + s->len, *nl;
+	char line[256], name[64];
+	enum chip_fit best = CHIP_NO, fit;
+	size_t used;
+
+	for (; p < end; p = nl + 1) {
+		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
+			nl = end;
+		if ((size_t)(nl - p) < 6 || (size_t)(nl - p) >= sizeof line || strncmp(p, "code=", 5) != 0)
+			continue;
+		snprintf(line, sizeof line, "%.*s", (int)(nl - p), p);
+		if (sscanf(line + 5, "%*s %63s", name) != 1)
+			continue;
+		fit = chip_fits(name, chip, features);
+		best = fit > best ? fit : best;
+		used = strlen(list);
+		if (strstr(list, name) == NULL && used + strlen(name) + 3 < size)
+			snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
+	}
+	return best;
+}
+
+/* The device must have code of its own in what was built, or be told to compile PTX. */
+static void
+judge_code(const char *log, size_t len, const struct judge_ask *ask, struct judgement *out)
+{
+	char chip[48] = "", features[64] = "", list[160] = "", detail[320];
+	struct section s;
+	size_t pos = 0;
+	enum chip_fit best = CHIP_NO, fit;
+
+	log_fact(log, len, "chip", chip, sizeof chip);
+	log_fact(log, len, "chipFeatures", features, sizeof features);
+	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
+		if (strcmp(s.kind, "facts") == 0) {
+			fit = code_fit(&s, chip, features, list, sizeof list);
+			best = fit > best ? fit : best;
+		}
+		section_fini(&s);
+	}
+	memcpy(detail, out->detail, sizeof detail);
+	if (best == CHIP_NO)
+		judgement_set(out, REASON_NO_CODE_FOR_DEVICE, "%s has code for %s, the device is %s",
+			ask->lane->library, list[0] ? list : "no chip", chip[0] ? chip : "unknown");
+	else
+		judgement_set(out, REASON_NONE, "%s; code for %s%s", detail, list,
+			best == CHIP_JIT ? ", compiled from PTX by the driver" : "");
 }
 
 /* As judge_said, and the last ninja of a build that was not reused must have exited 0. */
@@ -248,6 +339,8 @@ judge_build(const char *log, size_t len, const struct judge_ask *ask, struct jud
 	if (strcmp(reused, "true") != 0 && last != 0)
 		judgement_set(out, REASON_BUILD_FAILED,
 			"the log claims a build, but no ninja in it ended with exit 0");
+	else if (ask->lane->library[0] != '\0' && ask->lane->arch_flag[0] != '\0')
+		judge_code(log, len, ask, out);
 }
 
 static const judge_fn judges[GATE_COUNT] = {

@@ -88,7 +88,10 @@ const size_t target_count = str_count(targets);
 #define PHONE_GATES (H | D | T | S | GATE_BIT(GATE_FIXTURES) | GATE_BIT(GATE_OP_PARITY) | R)
 #define CHIPS_NVIDIA "90a;90;89;86;80"
 #define CHIPS_AMD "gfx90a;gfx942;gfx1100;gfx1101;gfx1102"
-#define CUDA_FLAGS "-DGGML_CUDA=ON -DGGML_CUDA_FA=ON -DGGML_CUDA_FA_ALL_QUANTS=ON"
+/* A library for each backend: the device code can be looked into, and our own program over
+ * the same interface can use it. */
+#define SHARED "-DBUILD_SHARED_LIBS=ON "
+#define CUDA_FLAGS SHARED "-DGGML_CUDA=ON"
 
 const struct lane lanes[] = {
 	{ .name = "cpu", .title = "CPU", .api = API_CPU,
@@ -120,7 +123,7 @@ const struct lane lanes[] = {
 	  .op_backend = "ROCm[0-9]*", .library = "libggml-hip", .pin = "ROCR_VISIBLE_DEVICES",
 	  .gates = GPU_GATES, .runner = "rocm_runner.sh",
 	  .build_switch = "ROCM_BUILD_FORK", .skip_switch = "ROCM_SKIP_GRAPH_SMOKE",
-	  .target_variable = "ROCM_TARGET", .cmake_flags = "-DGGML_HIP=ON",
+	  .target_variable = "ROCM_TARGET", .cmake_flags = SHARED "-DGGML_HIP=ON",
 	  .arch_flag = "CMAKE_HIP_ARCHITECTURES", .archs = CHIPS_AMD, .offloads = true },
 	{ .name = "vulkan", .title = "Vulkan", .api = API_VULKAN,
 	  .targets = {"linux-x64-vulkan"},
@@ -129,14 +132,14 @@ const struct lane lanes[] = {
 	  .pin = "GGML_VK_VISIBLE_DEVICES", .gates = GPU_GATES,
 	  .runner = "linux_vulkan_smoke.sh",
 	  .build_switch = "", .skip_switch = "", .target_variable = "ELIZA_MTP_TARGET",
-	  .cmake_flags = "-DGGML_VULKAN=ON", .arch_flag = "", .archs = "", .offloads = true },
+	  .cmake_flags = SHARED "-DGGML_VULKAN=ON", .arch_flag = "", .archs = "", .offloads = true },
 	{ .name = "android", .title = "Android, Vulkan", .api = API_VULKAN, .place = PLACE_ADB,
 	  .targets = {"android-arm64-vulkan"},
 	  .harness = "vulkan-verify", .backend = "vulkan", .kv_device = "Vulkan[0-9]*",
 	  .op_backend = "Vulkan[0-9]*", .library = "libggml-vulkan", .pin = "",
 	  .gates = PHONE_GATES, .runner = "android_vulkan_smoke.sh",
 	  .build_switch = "", .skip_switch = "", .target_variable = "ELIZA_MTP_TARGET",
-	  .cmake_flags = "-DGGML_VULKAN=ON", .arch_flag = "", .archs = "", .offloads = true },
+	  .cmake_flags = SHARED "-DGGML_VULKAN=ON", .arch_flag = "", .archs = "", .offloads = true },
 	{ .name = "windows-cuda", .title = "Windows, CUDA", .api = API_CUDA,
 	  .targets = {"windows-x64-cuda"},
 	  .harness = "cuda-verify", .backend = "cuda", .kv_device = "CUDA[0-9]*",
@@ -152,7 +155,7 @@ const struct lane lanes[] = {
 	  .pin = "GGML_VK_VISIBLE_DEVICES", .gates = GPU_GATES,
 	  .runner = "windows_runner.ps1",
 	  .build_switch = "WINDOWS_BUILD_FORK", .skip_switch = "WINDOWS_SKIP_GRAPH_SMOKE",
-	  .target_variable = "", .cmake_flags = "-DGGML_VULKAN=ON", .arch_flag = "",
+	  .target_variable = "", .cmake_flags = SHARED "-DGGML_VULKAN=ON", .arch_flag = "",
 	  .archs = "", .offloads = true },
 	{ .name = "windows-cpu", .title = "Windows, CPU", .api = API_CPU,
 	  .targets = {"windows-x64-cpu", "windows-arm64-cpu"},
