@@ -75,6 +75,7 @@ struct work {
 	char *help;                 /* of the driver; owned */
 	size_t help_len;
 
+	cJSON *ops;                 /* what the engine's own test said; owned, NULL until then */
 	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
 	cJSON *kernels;             /* what ran the fixtures; owned, NULL until then */
 	struct artifact artifacts[GATE_MAX_ARTIFACTS];
@@ -89,6 +90,7 @@ void gate_model(struct work *w, struct gate *g);
 void gate_source(struct work *w, struct gate *g);
 void gate_build(struct work *w, struct gate *g);
 void gate_fixtures(struct work *w, struct gate *g);
+void gate_ops(struct work *w, struct gate *g);
 void gate_smoke(struct work *w, struct gate *g);
 void gate_report(struct work *w, struct gate *g);
 /* Those of a phone behind adb. */

@@ -328,6 +328,8 @@ copies(cJSON *r, const struct work *w)
 		json_add(r, "controls", cJSON_Duplicate(w->controls, true)) &&
 		(w->kernels ? json_add(r, "kernels", cJSON_Duplicate(w->kernels, true))
 			    : json_add_null(r, "kernels")) &&
+		(w->ops ? json_add(r, "opParity", cJSON_Duplicate(w->ops, true))
+			: json_add_null(r, "opParity")) &&
 		json_add(r, "smokes", cJSON_Duplicate(w->smokes, true)) &&
 		json_add(r, "overrides", cJSON_Duplicate(w->overrides, true)) &&
 		json_add(r, "probes", cJSON_Duplicate(w->probes, true));

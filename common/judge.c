@@ -351,6 +351,7 @@ static const judge_fn judges[GATE_COUNT] = {
 	[GATE_SOURCE] = judge_said,
 	[GATE_BUILD] = judge_build,
 	[GATE_FIXTURES] = judge_fixtures,
+	[GATE_OP_PARITY] = judge_ops,
 	[GATE_GRAPH_SMOKE] = judge_smoke,
 	[GATE_REPORT] = judge_said,
 };

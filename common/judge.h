@@ -99,6 +99,15 @@ bool smoke_facts_read(const char *log, size_t len, struct smoke_facts *out);
 /* The harness's JSON out of a fixture log; gives, cJSON_Delete; NULL when there is none. */
 cJSON *fixtures_read(const char *log, size_t len);
 
+/* The engine's own test of one op, as its log has it. */
+struct op_facts {
+	char op[48], backend[32]; /* asked with -o and -b */
+	uint32_t ok, failed, not_supported; /* cases of that op on that backend */
+	double worst_nmse;        /* of what was printed; -1 none */
+};
+/* Fills rows of the runs in an op-parity log; gives their number, at most max. */
+int op_facts_read(const char *log, size_t len, struct op_facts *out, int max);
+
 /* Levenshtein distance of two outputs over the length of the longer, 0 (equal) to 1;
  * at most the first 4096 bytes of each count.  -1 when out of memory. */
 double output_distance(const char *a, size_t a_len, const char *b, size_t b_len);

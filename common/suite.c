@@ -155,6 +155,35 @@ rules(struct suite *s, struct err *e)
 	return 0;
 }
 
+/* "ops": [{"op": "SET_ROWS", "params": "...", "types": ["q8_0"]}], optional. */
+static int
+ops(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"op", "params", "types", NULL};
+	const cJSON *list = json_get(s->root, "ops"), *v;
+	struct suite_op *o;
+
+	s->routes = json_bool(s->root, "routes", false);
+	if (list == NULL)
+		return 0;
+	if (!cJSON_IsArray(list))
+		return err_set(e, ERR_PARSE, "\"ops\" must be an array");
+	cJSON_ArrayForEach(v, list) {
+		if (s->op_count == SUITE_MAX_OPS)
+			return err_set(e, ERR_LIMIT, "more than %d ops", SUITE_MAX_OPS);
+		o = &s->ops[s->op_count];
+		if (json_known(v, known, e) || json_need_str(v, "op", &o->op, e) ||
+		    text_or_absent(v, "params", &o->params, e) ||
+		    (json_get(v, "types") != NULL && names(v, "types", o->types, SUITE_MAX_TYPES,
+			    &o->type_count, e)))
+			return err_wrap(e, "ops[%d]", s->op_count);
+		if (!is_plain_name(o->op))
+			return err_set(e, ERR_PARSE, "ops[%d].op is not a plain name", s->op_count);
+		s->op_count++;
+	}
+	return 0;
+}
+
 /* Bits of a list of words, each found by find(). */
 static int
 bits(const cJSON *root, const char *key, int (*find)(const char *), unsigned *out,
@@ -200,7 +229,7 @@ fields(struct suite *s, struct err *e)
 {
 	static const char *const known[] = {"schemaVersion", "name", "title", "driver",
 		"programs", "prompt", "tokens", "ngl", "seed", "baseline", "families", "fixtures",
-		"tolerance", "models", "sources", "required", "claims", NULL};
+		"tolerance", "models", "sources", "required", "claims", "ops", "routes", NULL};
 	int64_t version;
 
 	if (!cJSON_IsObject(s->root))
@@ -223,7 +252,7 @@ fields(struct suite *s, struct err *e)
 		return err_set(e, ERR_PARSE, "\"tolerance\" must be above 0 and at most 1");
 	if (names(s->root, "programs", s->programs, SUITE_MAX_PROGRAMS, &s->program_count, e) ||
 	    names(s->root, "fixtures", s->fixtures, SUITE_MAX_FIXTURES, &s->fixture_count, e) ||
-	    families(s, e) || rules(s, e) ||
+	    families(s, e) || rules(s, e) || ops(s, e) ||
 	    bits(s->root, "required", gate_word, &s->required, e) ||
 	    bits(s->root, "claims", claim_find, &s->claims, e))
 		return -1;
@@ -313,6 +342,7 @@ suite_wants(const struct suite *s, enum gate_id g)
 	case GATE_MTP:
 		return (s->claims & (1u << CLAIM_GEMMA_RUNTIME)) != 0;
 	case GATE_OP_PARITY:
+		return s->op_count > 0;
 	case GATE_CONTROL:
 		return false;
 	default:

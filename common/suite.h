@@ -24,6 +24,8 @@
 #define SUITE_MAX_FIXTURES 32
 #define SUITE_MAX_PROGRAMS 8
 #define SUITE_MAX_RULES 16
+#define SUITE_MAX_OPS 16
+#define SUITE_MAX_TYPES 16
 
 struct suite_family {
 	const char *name;
@@ -46,6 +48,15 @@ struct suite_source {
 	const char *origin;
 };
 
+/* An op that the engine's own test must execute on the lane's backend; with types, at least
+ * one case of each ("type=q8_0" among its parameters). */
+struct suite_op {
+	const char *op;
+	const char *params;  /* regex over the parameters, to keep it short; NULL: all */
+	const char *types[SUITE_MAX_TYPES];
+	int type_count;
+};
+
 struct suite {
 	cJSON *root;              /* owned; the strings below borrow from it */
 	char *text;               /* owned; the exact bytes */
@@ -61,6 +72,9 @@ struct suite {
 	const char *fixtures[SUITE_MAX_FIXTURES]; /* rows of kernels/kernel.c */
 	int fixture_count;
 	double tolerance;         /* absolute, strict */
+	struct suite_op ops[SUITE_MAX_OPS];
+	int op_count;
+	bool routes;              /* the six score routes must be right in the engine */
 	const char *programs[SUITE_MAX_PROGRAMS]; /* cmake targets to build */
 	int program_count;
 	struct suite_model models[SUITE_MAX_RULES];

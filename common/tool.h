@@ -126,6 +126,8 @@ struct tool_case {
 /* Calls each() with every whole row of the raw text. */
 CHECKED int tool_ops_each(const char *text, size_t len,
 	void (*each)(void *arg, const struct tool_case *c), void *arg, struct err *e);
+/* A name such as "CUDA0" against "CUDA[0-9]*": the letters, then digits. */
+bool tool_backend_matches(const char *glob, const char *name);
 /* Text without what terminals and Windows add: BOM, UTF-16 to UTF-8, CR, ANSI.  Gives
  * *out (free()).  ERR_LIMIT over TOOL_MAX_BYTES. */
 CHECKED int tool_clean(const char *text, size_t len, char **out, size_t *out_len,

@@ -117,6 +117,17 @@ tool_ops_each(const char *text, size_t len, void (*each)(void *arg, const struct
 	return 0;
 }
 
+bool
+tool_backend_matches(const char *glob, const char *name)
+{
+	size_t n = strcspn(glob, "[");
+
+	if (strncmp(glob, name, n) != 0)
+		return false;
+	return glob[n] == '\0' ? name[n] == '\0'
+		: name[n] != '\0' && strspn(name + n, "0123456789") == strlen(name + n);
+}
+
 static void
 case_count(void *arg, const struct tool_case *c)
 {

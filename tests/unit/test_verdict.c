@@ -489,6 +489,8 @@ target_of_another_machine_is_not_recordable(void **state)
 	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
 	disagrees(r, "target");
 	evidence_set(&r->v, "target", "\"linux-x64-cuda\"");
+	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "disagree");
+	evidence_set(&r->v, "target", "\"linux-x64-abacus\"");
 	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "class is not known");
 	evidence_set(&r->v, "target", "null");
 	ends(r, OUTCOME_PASS, EXIT_UNRECORDED, "class is not known");
