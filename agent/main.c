@@ -1,6 +1,7 @@
 /* verify-agent: the table of its commands. */
 #include <string.h>
 
+#include "agent/doctor.h"
 #include "agent/make_model.h"
 #include "agent/parse.h"
 #include "agent/probe.h"
@@ -30,6 +31,7 @@ main(int argc, char **argv)
 			.help = serve_help, .opts = serve_opts, .opt_count = SERVE_OPT_COUNT,
 			.size = sizeof(struct serve_values), .run = serve_run},
 		run_command,
+		doctor_command,
 		parse_command,
 		probe_command,
 		make_model_command,
@@ -41,6 +43,7 @@ main(int argc, char **argv)
 		.version = VERSION,
 		.help = "examples:\n"
 			"  verify-agent serve                       the daemon that verify-controller talks to\n"
+			"  verify-agent doctor                      is this host ready, and if not, why\n"
 			"  verify-agent run cpu --report r.json     one run without a daemon\n"
 			"  verify-agent cpu-verify                  the kernels alone (cpu-verify --help); also\n"
 			"                                           cuda-verify, hip-verify, vulkan-verify",
