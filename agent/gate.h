@@ -77,6 +77,7 @@ struct work {
 
 	cJSON *ops;                 /* what the engine's own test said; owned, NULL until then */
 	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
+	char delegate_path[GATE_PATH], delegate_sha256[DIGEST_HEX]; /* of Grace Hopper's second report */
 	cJSON *kernels;             /* what ran the fixtures; owned, NULL until then */
 	struct artifact artifacts[GATE_MAX_ARTIFACTS];
 	int artifact_count;
@@ -166,6 +167,10 @@ void work_strays(struct work *w);
 /* ---- the report ---- */
 /* The whole tree; gives, NULL when out of memory. */
 cJSON *report_make(const struct work *w, const struct verdict *v);
+/* Writes the report that Grace Hopper's runner leaves to the CUDA runner; nothing for other
+ * lanes.  Before report_make: the first report names it. */
+CHECKED int report_delegate(struct work *w, const struct verdict *v,
+	const struct work_result *out, struct err *e);
 /* Writes report and envelope; fills the paths and digests of out. */
 CHECKED int report_write(const struct work *w, const cJSON *report,
 	struct work_result *out, struct err *e);

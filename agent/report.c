@@ -23,27 +23,64 @@ add_utc(cJSON *o, const char *key, int64_t ms)
 
 /* ---- the fields of schema 1, same names and meaning ---- */
 
+/* The Grace Hopper runner left the work to the CUDA runner, and its report to a second one. */
 static bool
-requirements(cJSON *r, const struct work *w)
+is_delegator(const struct work *w, bool delegate)
 {
+	return w->lane->kin == KIN_GRACE && !delegate;
+}
+
+/* What the runner of a lane asks for, in the words of schema 1. */
+static const struct need {
+	const char *lane, *arch, *tools[6], *hardware, *fixture_parity;
+} needs[] = {
+	{"cpu", NULL, {"cmake", "ninja", "cc", "c++", "git"}, "the CPU that /proc/cpuinfo reports", NULL},
+	{"cuda", NULL, {"nvcc", "nvidia-smi"}, "an NVIDIA GPU that NVML, CUDA and nvidia-smi agree on", NULL},
+	{"gh200", "aarch64/arm64", {"nvcc", "nvidia-smi"}, "a Hopper GPU (compute capability 9.x) on aarch64",
+		"delegated to cuda-verify"},
+	{"rocm", "x86_64/amd64", {"hipcc", "rocminfo"}, "an AMD GPU that KFD, rocminfo and HIP agree on",
+		"hip-verify on the device"},
+	{"vulkan", NULL, {"glslc", "vulkaninfo"}, "a hardware Vulkan device of a native driver", NULL},
+	{"android", NULL, {"adb", "clang", "glslc"}, "a phone, no emulator, behind adb", NULL},
+	{"windows-cuda", NULL, {"nvidia-smi", "nvcc"}, "an NVIDIA GPU", NULL},
+	{"windows-vulkan", NULL, {"vulkaninfo"}, "a hardware Vulkan device", NULL},
+	{"windows-cpu", NULL, {NULL}, "the CPU", NULL},
+	{"metal", NULL, {NULL}, "an Apple GPU", NULL},
+};
+
+static const struct need *
+need_of(const struct lane *lane)
+{
+	size_t i;
+
+	for (i = 0; i < str_count(needs) - 1 && strcmp(needs[i].lane, lane->name) != 0; i++)
+		;
+	return &needs[i];
+}
+
+static bool
+requirements(cJSON *r, const struct work *w, bool delegate)
+{
+	const struct need *n = need_of(delegate ? lane_find("cuda") : w->lane);
 	cJSON *o = json_add_object(r, "requirements"), *tools;
+	bool smoked = !w->skip_smoke && (w->job->only == ONLY_ALL || w->job->only == ONLY_SMOKE);
 	char fixtures[96];
-	static const char *const names[] = {"cmake", "ninja", "cc", "c++", "git"};
 	size_t i;
 
 	if (o == NULL || !json_add_str(o, "os", w->target ? w->target->os : "Linux") ||
-	    !json_add_str(o, "arch", w->target ? w->target->arch : "x86_64 or aarch64") ||
+	    !json_add_str(o, "arch", n->arch ? n->arch : w->target ? w->target->arch : "x86_64 or aarch64") ||
 	    (tools = json_add_array(o, "toolchain")) == NULL)
 		return false;
-	for (i = 0; i < str_count(names); i++)
-		if (!cJSON_AddItemToArray(tools, cJSON_CreateString(names[i])))
+	for (i = 0; i < str_count(n->tools) && n->tools[i] != NULL; i++)
+		if (!cJSON_AddItemToArray(tools, cJSON_CreateString(n->tools[i])))
 			return false;
 	snprintf(fixtures, sizeof fixtures, "%s, every fixture of the suite, with controls",
 		w->lane->harness);
-	return json_add_str(o, "hardware", "the CPU that /proc/cpuinfo reports") &&
-		json_add_str(o, "fixtures", fixtures) &&
-		json_add_str(o, "graphSmoke", w->skip_smoke || (w->job->only != ONLY_ALL &&
-				w->job->only != ONLY_SMOKE) ? "skipped" : "required");
+	return json_add_str(o, "hardware", n->hardware) && json_add_str(o, "fixtures", fixtures) &&
+		(n->fixture_parity == NULL || json_add_str(o, "fixtureParity", n->fixture_parity)) &&
+		(!is_delegator(w, delegate) || json_add_str(o, "delegatedRunner", "cuda_runner.sh")) &&
+		json_add_str(o, "graphSmoke", !smoked ? "skipped"
+			: is_delegator(w, delegate) ? "delegated-required" : "required");
 }
 
 /* Sentence of a gate that passed, NULL otherwise. */
@@ -59,7 +96,7 @@ passed_detail(const struct work *w, enum gate_id id)
 }
 
 static bool
-evidence(cJSON *r, const struct work *w)
+evidence(cJSON *r, const struct work *w, bool delegate)
 {
 	cJSON *o = json_add_object(r, "evidence"), *runs, *run;
 	const cJSON *s;
@@ -77,6 +114,8 @@ evidence(cJSON *r, const struct work *w)
 	    !json_add_text(o, "model", w->job->model ? w->job->model : "",
 		    w->job->model ? strlen(w->job->model) : 0) ||
 	    !json_add_str(o, "modelSha256", w->model_known ? w->model_sha256 : NULL) ||
+	    (is_delegator(w, delegate) &&
+		    !json_add_str(o, "delegatedReport", w->delegate_path[0] ? w->delegate_path : NULL)) ||
 	    (runs = json_add_array(o, "cacheRuns")) == NULL)
 		return false;
 	for (i = 0; i < w->gate_count; i++) {
@@ -99,12 +138,12 @@ evidence(cJSON *r, const struct work *w)
 }
 
 static bool
-head(cJSON *r, const struct work *w, const struct verdict *v)
+head(cJSON *r, const struct work *w, const struct verdict *v, bool delegate)
 {
 	cJSON *host;
 	const char *failure = v->outcome == OUTCOME_PASS ? NULL : v->detail;
 
-	return json_add_int(r, "schemaVersion", 2) && json_add_str(r, "runner", w->lane->runner) &&
+	return json_add_int(r, "schemaVersion", 2) && json_add_str(r, "runner", delegate ? "cuda_runner.sh" : w->lane->runner) &&
 		json_add_str(r, "status", v->outcome == OUTCOME_PASS ? "pass" : "fail") &&
 		json_add_bool(r, "passRecordable", v->recordable) &&
 		json_add_int(r, "exitCode", v->exit) &&
@@ -119,7 +158,8 @@ head(cJSON *r, const struct work *w, const struct verdict *v)
 		json_add_str(host, "virtualisation", w->host.virtualisation) &&
 		json_add_str(host, "emulated", w->host.emulated) &&
 		json_add_str(r, "target", w->target ? w->target->name : NULL) &&
-		json_add_bool(r, "remoteDelegated", false) && requirements(r, w) && evidence(r, w);
+		json_add_bool(r, "remoteDelegated", false) && requirements(r, w, delegate) &&
+		evidence(r, w, delegate);
 }
 
 /* ---- schema 2 ---- */
@@ -347,12 +387,12 @@ why_not(cJSON *r, const struct verdict *v)
 	return list != NULL;
 }
 
-cJSON *
-report_make(const struct work *w, const struct verdict *v)
+static cJSON *
+tree_make(const struct work *w, const struct verdict *v, bool delegate)
 {
 	cJSON *r = cJSON_CreateObject();
 
-	if (r != NULL && head(r, w, v) && identity(r, w, v) && device(r, w) && copies(r, w) &&
+	if (r != NULL && head(r, w, v, delegate) && identity(r, w, v) && device(r, w) && copies(r, w) &&
 	    source(r, w) && build(r, w) && model(r, w) && gates_add(r, w) && claims(r, v) &&
 	    why_not(r, v) && artifacts(r, w))
 		return r;
@@ -360,7 +400,57 @@ report_make(const struct work *w, const struct verdict *v)
 	return NULL;
 }
 
+cJSON *
+report_make(const struct work *w, const struct verdict *v)
+{
+	return tree_make(w, v, false);
+}
+
 /* ---- statement and files ---- */
+
+/* GH200_DELEGATE_REPORT, else X.json -> X.cuda.json. */
+static int
+delegate_path(const struct work_result *out, char *path, size_t size, struct err *e)
+{
+	const char *given = getenv("GH200_DELEGATE_REPORT");
+	size_t n = strlen(out->report_path);
+
+	if (given != NULL && given[0] != '\0')
+		return str_copy(path, size, given, e);
+	if (str_ends(out->report_path, ".json"))
+		n -= 5;
+	return str_fmt(path, size, e, "%.*s.cuda.json", (int)n, out->report_path);
+}
+
+int
+report_delegate(struct work *w, const struct verdict *v, const struct work_result *out,
+	struct err *e)
+{
+	char *text = NULL, *slash, dir[GATE_PATH];
+	cJSON *r = NULL;
+	int rc = -1;
+
+	if (!is_delegator(w, false))
+		return 0;
+	if (delegate_path(out, w->delegate_path, sizeof w->delegate_path, e))
+		return -1;
+	if ((r = tree_make(w, v, true)) == NULL || (text = json_text(r, true)) == NULL) {
+		err_set(e, ERR_NOMEM, "no memory for the delegate's report");
+	} else if (plat_write_file(w->delegate_path, text, strlen(text), 0644, e) == 0) {
+		digest_bytes(text, strlen(text), w->delegate_sha256);
+		/* what lies among the logs travels with them */
+		snprintf(dir, sizeof dir, "%s", w->delegate_path);
+		if ((slash = strrchr(dir, '/')) != NULL) {
+			*slash = '\0';
+			if (strcmp(dir, w->ask->log_dir) == 0)
+				work_artifact(w, slash + 1, w->delegate_sha256, strlen(text), 0);
+		}
+		rc = 0;
+	}
+	cJSON_Delete(r);
+	free(text);
+	return rc;
+}
 
 static bool
 subject(cJSON *list, const char *name, const char *sha256)
@@ -386,6 +476,8 @@ statement(const struct work *w, const cJSON *report, const char *report_sha256)
 		subject(list, "report.json", report_sha256);
 	for (i = 0; ok && w->build_known && i < w->build.artifact_count; i++)
 		ok = subject(list, w->build.artifacts[i].name, w->build.artifacts[i].sha256);
+	if (ok && w->delegate_sha256[0] != '\0')
+		ok = subject(list, "delegate.cuda.json", w->delegate_sha256);
 	if (ok && w->model_known)
 		ok = subject(list, slash ? slash + 1 : w->model_path, w->model_sha256);
 	for (i = 0; ok && i < w->artifact_count; i++)

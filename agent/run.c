@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/build.h"
+#include "agent/machine.h"
 #include "agent/serve.h"
 #include "agent/work.h"
 #include "common/json.h"
@@ -185,6 +186,16 @@ text_add(cJSON *o, const char *key, const char *given, const char *variable)
 	return v == NULL || v[0] == '\0' || json_add_str(o, key, v);
 }
 
+/* The phone runner's switches for a part of its work; neither can end well by itself. */
+static const char *
+phone_part(const char *lane)
+{
+	if (strcmp(lane, "android") != 0)
+		return NULL;
+	return str_eq(getenv("ELIZA_ANDROID_VULKAN_PREFLIGHT_ONLY"), "1") ? "probe"
+		: str_eq(getenv("ELIZA_ANDROID_VULKAN_STANDALONE_ONLY"), "1") ? "fixtures" : NULL;
+}
+
 static int
 job_make(const struct run_values *v, const char *lane, struct job **out, struct err *e)
 {
@@ -196,7 +207,7 @@ job_make(const struct run_values *v, const char *lane, struct job **out, struct 
 	    !text_add(o, "sourceRef", v->source_ref, NULL) ||
 	    !text_add(o, "device", v->device, NULL) ||
 	    !text_add(o, "draftModel", v->draft_model, "ELIZA_MTP_SMOKE_DRAFT_MODEL") ||
-	    !text_add(o, "only", v->only, NULL) || !text_add(o, "prebuilt", v->prebuilt, NULL)) {
+	    !text_add(o, "only", v->only ? v->only : phone_part(lane), NULL) || !text_add(o, "prebuilt", v->prebuilt, NULL)) {
 		cJSON_Delete(o);
 		return err_set(e, ERR_NOMEM, "no memory for a job");
 	}
@@ -320,6 +331,27 @@ done_event(struct event_log *events, const struct work_result *r)
 	cJSON_Delete(o);
 }
 
+/* What the old variables asked of a runner, and this one can not be asked. */
+static int
+environment_check(const struct lane *l, struct err *e)
+{
+	const char *remote = getenv("CUDA_REMOTE"), *target;
+	struct utsname u;
+	const struct target *t = machine_uname(&u) == 0 ? lane_target(l, u.sysname, u.machine) : NULL;
+
+	if (l->api == API_CUDA && remote != NULL && remote[0] != '\0') {
+		err_set(e, ERR_USAGE, "CUDA_REMOTE is set: this command runs on the host it is called on");
+		return err_hint(e, "verify-controller run %.60s --lane %s", remote, l->name);
+	}
+	target = l->target_variable[0] != '\0' ? plat_env(l->target_variable, NULL) : NULL;
+	if (target != NULL && (t == NULL || strcmp(target, t->name) != 0)) {
+		err_set(e, ERR_USAGE, "%s is %.60s, the lane %s builds %s here", l->target_variable, target, l->name,
+			t ? t->name : "nothing");
+		return err_hint(e, "unset %s", l->target_variable);
+	}
+	return 0;
+}
+
 static int
 run_run(const struct opt_call *call)
 {
@@ -335,7 +367,7 @@ run_run(const struct opt_call *call)
 	int status = EXIT_INCOMPLETE;
 
 	if (job_make(v, call->argv[0], &job, &e) ||
-	    build_flags_check(job->override[OVERRIDE_CMAKE_FLAGS], &e) ||
+	    environment_check(job->lane, &e) || build_flags_check(job->override[OVERRIDE_CMAKE_FLAGS], &e) ||
 	    place_open(&place, v->config, v->state, &e) ||
 	    log_dir_find(v, log_dir, sizeof log_dir, &e) || event_open(NULL, &events, &e))
 		goto out;

@@ -666,6 +666,8 @@ work_report(struct work *w, struct work_result *out, struct err *e)
 		goto out;
 	}
 	verdict_decide(draft, w->suite, w->ask->key != NULL, v);
+	if (report_delegate(w, v, out, e))
+		goto out;
 	if ((report = report_make(w, v)) == NULL) {
 		err_set(e, ERR_NOMEM, "no memory for the report");
 		goto out;

@@ -237,6 +237,27 @@ overrides_get(struct job *j, struct err *e)
 	return 0;
 }
 
+/* A lane with pins takes no other chips: what it would build is of another class. */
+static int
+pins_check(const struct job *j, struct err *e)
+{
+	const char *flags = j->override[OVERRIDE_CMAKE_FLAGS], *at;
+	size_t n = strlen(j->lane->arch_flag), k = strlen(j->lane->archs);
+
+	if (!j->lane->pinned || flags == NULL || n == 0)
+		return 0;
+	for (at = strstr(flags, j->lane->arch_flag); at != NULL; at = strstr(at + 1, j->lane->arch_flag)) {
+		at += n;
+		at += strcspn(at, "= ");
+		if (*at == '=' && strncmp(at + 1, j->lane->archs, k) == 0 && strchr(" \t", at[1 + k]) != NULL)
+			continue;
+		err_set(e, ERR_PARSE, "overrides.cmakeFlags: the lane %s builds for %s alone", j->lane->name,
+			j->lane->archs);
+		return err_hint(e, "leave %s away, or choose the lane cuda", j->lane->arch_flag);
+	}
+	return 0;
+}
+
 /* Takes j->root as read; fills the rest. */
 static int
 fill(struct job *j, struct err *e)
@@ -256,7 +277,7 @@ fill(struct job *j, struct err *e)
 	    path_get(j, "source", &j->source, e) ||
 	    path_get(j, "sourceRef", &j->source_ref, e) ||
 	    path_get(j, "prebuilt", &j->prebuilt, e) || path_get(j, "device", &j->device, e) ||
-	    path_get(j, "draftModel", &j->draft_model, e) || only_get(j, e) || overrides_get(j, e))
+	    path_get(j, "draftModel", &j->draft_model, e) || only_get(j, e) || overrides_get(j, e) || pins_check(j, e))
 		return -1;
 	if (j->source_ref != NULL && j->source_ref[0] == '-')
 		return err_set(e, ERR_PARSE, "\"sourceRef\" begins with a hyphen");
