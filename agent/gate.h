@@ -91,6 +91,7 @@ void gate_model(struct work *w, struct gate *g);
 void gate_source(struct work *w, struct gate *g);
 void gate_build(struct work *w, struct gate *g);
 void gate_fixtures(struct work *w, struct gate *g);
+void gate_mtp(struct work *w, struct gate *g);
 void gate_ops(struct work *w, struct gate *g);
 void gate_smoke(struct work *w, struct gate *g);
 void gate_report(struct work *w, struct gate *g);

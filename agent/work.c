@@ -356,6 +356,7 @@ static void (*const runs[GATE_COUNT])(struct work *, struct gate *) = {
 	[GATE_FIXTURES] = gate_fixtures,
 	[GATE_OP_PARITY] = gate_ops,
 	[GATE_GRAPH_SMOKE] = gate_smoke,
+	[GATE_MTP] = gate_mtp,
 	[GATE_REPORT] = gate_report,
 };
 

@@ -31,6 +31,8 @@ void judge_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
+void judge_mtp(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
 void judge_ops(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_smoke(const char *log, size_t len, const struct judge_ask *ask,

@@ -11,12 +11,14 @@
 /* Made by the build from fixtures/suites (common/suites.S). */
 extern const char suite_eliza_1[], suite_eliza_1_end[];
 extern const char suite_llama_cpp[], suite_llama_cpp_end[];
+extern const char suite_eliza_1_gemma[], suite_eliza_1_gemma_end[];
 
 static const struct {
 	const char *name, *text, *end;
 } builtin[] = {
 	{"llama.cpp", suite_llama_cpp, suite_llama_cpp_end},
 	{"eliza-1", suite_eliza_1, suite_eliza_1_end},
+	{"eliza-1-gemma", suite_eliza_1_gemma, suite_eliza_1_gemma_end},
 };
 
 static bool
@@ -77,7 +79,7 @@ families(struct suite *s, struct err *e)
 				return err_set(e, ERR_PARSE, "family %s stands twice", f->name);
 		s->family_count++;
 	}
-	if (s->family_count == 0)
+	if (s->family_count == 0 && json_get(s->root, "mtp") == NULL)
 		return err_set(e, ERR_PARSE, "\"families\" is empty");
 	return 0;
 }
@@ -184,6 +186,32 @@ ops(struct suite *s, struct err *e)
 	return 0;
 }
 
+/* "mtp": optional, and then whole. */
+static int
+mtp(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"types", "architectures", "drafter", "tokens", "draftMax",
+		"floor", "ceiling", NULL};
+	const cJSON *o = json_get(s->root, "mtp");
+	struct suite_mtp *m = &s->mtp;
+
+	if (o == NULL)
+		return (s->claims & (1u << CLAIM_GEMMA_RUNTIME)) == 0 ? 0
+			: err_set(e, ERR_PARSE, "the claim gemma-runtime needs \"mtp\"");
+	if (json_known(o, known, e) ||
+	    names(o, "types", m->types, SUITE_MAX_ALIASES, &m->type_count, e) ||
+	    names(o, "architectures", m->architectures, SUITE_MAX_ALIASES, &m->architecture_count, e) ||
+	    json_need_int(o, "tokens", 1, 4096, &m->tokens, e) ||
+	    json_need_int(o, "draftMax", 1, 64, &m->draft_max, e))
+		return err_wrap(e, "mtp");
+	m->drafter = json_bool(o, "drafter", true);
+	m->floor = json_num(o, "floor", -1);
+	m->ceiling = json_num(o, "ceiling", -1);
+	if (!(m->floor > 0 && m->floor < m->ceiling && m->ceiling <= 1) || m->type_count == 0)
+		return err_set(e, ERR_PARSE, "mtp: types, and 0 < floor < ceiling <= 1, are wanted");
+	return 0;
+}
+
 /* Bits of a list of words, each found by find(). */
 static int
 bits(const cJSON *root, const char *key, int (*find)(const char *), unsigned *out,
@@ -229,7 +257,7 @@ fields(struct suite *s, struct err *e)
 {
 	static const char *const known[] = {"schemaVersion", "name", "title", "driver",
 		"programs", "prompt", "tokens", "ngl", "seed", "baseline", "families", "fixtures",
-		"tolerance", "models", "sources", "required", "claims", "ops", "routes", NULL};
+		"tolerance", "models", "sources", "required", "claims", "ops", "routes", "mtp", NULL};
 	int64_t version;
 
 	if (!cJSON_IsObject(s->root))
@@ -254,7 +282,7 @@ fields(struct suite *s, struct err *e)
 	    names(s->root, "fixtures", s->fixtures, SUITE_MAX_FIXTURES, &s->fixture_count, e) ||
 	    families(s, e) || rules(s, e) || ops(s, e) ||
 	    bits(s->root, "required", gate_word, &s->required, e) ||
-	    bits(s->root, "claims", claim_find, &s->claims, e))
+	    bits(s->root, "claims", claim_find, &s->claims, e) || mtp(s, e))
 		return -1;
 	return 0;
 }
@@ -297,7 +325,7 @@ suite_builtin(const char *name, struct suite **out, struct err *e)
 			return suite_parse(builtin[i].text,
 				(size_t)(builtin[i].end - builtin[i].text), out, e);
 	err_set(e, ERR_NOTFOUND, "no suite is named \"%.64s\"", name);
-	return err_hint(e, "the suites are llama.cpp and eliza-1; a file is given by its path");
+	return err_hint(e, "the suites are llama.cpp, eliza-1 and eliza-1-gemma; a file is given by its path");
 }
 
 int

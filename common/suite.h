@@ -57,6 +57,17 @@ struct suite_op {
 	int type_count;
 };
 
+/* Speculative decoding by multi-token prediction: what its log must show. */
+struct suite_mtp {
+	const char *types[SUITE_MAX_ALIASES];         /* of --spec-type; first in --help wins */
+	int type_count;
+	const char *architectures[SUITE_MAX_ALIASES]; /* of the model; none: any */
+	int architecture_count;
+	bool drafter;             /* a drafter's file must be named */
+	int64_t tokens, draft_max;
+	double floor, ceiling;    /* of accepted over drafted; above the ceiling is told */
+};
+
 struct suite {
 	cJSON *root;              /* owned; the strings below borrow from it */
 	char *text;               /* owned; the exact bytes */
@@ -74,6 +85,7 @@ struct suite {
 	double tolerance;         /* absolute, strict */
 	struct suite_op ops[SUITE_MAX_OPS];
 	int op_count;
+	struct suite_mtp mtp;     /* type_count 0: none */
 	bool routes;              /* the six score routes must be right in the engine */
 	const char *programs[SUITE_MAX_PROGRAMS]; /* cmake targets to build */
 	int program_count;

@@ -10,6 +10,7 @@
 	.endm
 
 	embed suite_eliza_1, "fixtures/suites/eliza-1.json"
+	embed suite_eliza_1_gemma, "fixtures/suites/eliza-1-gemma.json"
 	embed suite_llama_cpp, "fixtures/suites/llama.cpp.json"
 
 	.section .note.GNU-stack, "", %progbits

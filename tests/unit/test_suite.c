@@ -90,6 +90,14 @@ both_suites_require_every_gate_of_the_lane_and_make_two_claims(void **state)
 	(void)state;
 	for (i = 0; (name = suite_builtin_name(i)) != NULL; i++) {
 		s = builtin(name);
+		if (strcmp(name, "eliza-1-gemma") == 0) {
+			/* what shipped tiers run; no cache family of it is on their route */
+			assert_int_equal(s->claims, 1u << CLAIM_GEMMA_RUNTIME);
+			assert_int_equal(s->family_count, 0);
+			assert_true(s->mtp.type_count > 0 && s->mtp.drafter && s->mtp.floor > 0.02);
+			suite_free(s);
+			continue;
+		}
 		assert_int_equal(s->required & cpu->gates, cpu->gates & ~GATE_BIT(GATE_MTP));
 		assert_true((s->required & GATE_BIT(GATE_OP_PARITY)) != 0);
 		assert_int_equal(s->claims, 1u << CLAIM_FIXTURE_PARITY | 1u << CLAIM_LEGACY_KV_GRAPH);
@@ -97,7 +105,7 @@ both_suites_require_every_gate_of_the_lane_and_make_two_claims(void **state)
 		assert_true(s->tolerance == 1e-3);
 		suite_free(s);
 	}
-	assert_int_equal(i, 2);
+	assert_int_equal(i, 3);
 	assert_null(suite_builtin_name(99));
 }
 
