@@ -267,8 +267,15 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_na
 	const char *out_sha)
 {
 	const struct elog *l = &f->elog;
+	const struct smoke_ask ask = {.lane = s->w->lane, .cache_type = f->cache_type,
+		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
+		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
+		.placement = suite_placement_of(s->w->suite, s->g->family)};
+	struct smoke_verdict v;
 	cJSON *o = cJSON_CreateObject();
 	char offload[32];
+
+	elog_judge(l, &ask, &v);
 
 	snprintf(offload, sizeof offload, "%d/%d", l->offloaded, l->layers);
 	if (o != NULL && json_add_str(o, "family", s->g->family) &&
@@ -279,6 +286,12 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_na
 	    json_add_str(o, "kvDevice", l->kv_count > 0 ? l->kv[0].device : NULL) &&
 	    buffers_add(o, l) &&
 	    json_add_str(o, "layersOffloaded", l->layers >= 0 ? offload : NULL) &&
+	    json_add_bool(o, "accepted", v.accepted) && json_add_bool(o, "allocated", v.allocated) &&
+	    json_add_bool(o, "dispatched", v.dispatched) &&
+	    json_add_bool(o, "customOpDispatched", l->custom_op && v.dispatched) &&
+	    json_add_bool(o, "cacheCast", l->cache_cast) &&
+	    json_add_str(o, "device", l->device[0] ? l->device : NULL) &&
+	    json_add_str(o, "devicePci", l->device_pci[0] ? l->device_pci : NULL) &&
 	    placement_add(o, l) && json_add_int(o, "tokensAsked", f->tokens_asked) &&
 	    json_add_int(o, "tokensGenerated", l->tokens) &&
 	    json_add_str(o, "outputFile", out_name) && json_add_str(o, "outputSha256", out_sha) &&

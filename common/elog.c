@@ -1,10 +1,13 @@
 #include "common/elog.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/elog_line.h"
 #include "common/span.h"
 #include "common/str.h"
+#include "common/tool.h"
 
 struct parse {
 	struct elog *l;
@@ -15,11 +18,13 @@ struct parse {
 	/* The engine generates: what looks like an allocation now is text that the model
 	 * wrote, whose words nobody chose. */
 	bool generating;
+	char compute[ELOG_MAX_BUFFERS][32]; /* devices of the context's compute buffers */
 	/* The graph whose nodes are printed now, and whether it is only tried. */
 	bool reserving, try_next, trial;
 	/* The message at hand, without time stamp; its level "IWED" or NUL. */
 	struct span line;
 	char level;
+	size_t number;   /* of the line in the log */
 	/* Of the debug lines of llama-completion; -1 unknown. */
 	int n_predict, n_remain;
 	/* What follows the refusal of a cache type: the option's own help. */
@@ -38,13 +43,16 @@ static void
 set_error(struct parse *p)
 {
 	span_copy(p->l->error, sizeof p->l->error, p->line);
+	p->l->error_line = p->number;
 }
 
 static void
 set_cause(struct parse *p)
 {
-	if (p->l->cause[0] == '\0')
+	if (p->l->cause[0] == '\0') {
 		span_copy(p->l->cause, sizeof p->l->cause, p->line);
+		p->l->cause_line = p->number;
+	}
 	set_error(p);
 }
 
@@ -75,7 +83,8 @@ group_real(struct parse *p)
 	struct elog *l = p->l;
 
 	p->real = true;
-	l->kv_count = l->place_count = l->attn_count = 0;
+	l->kv_count = l->place_count = l->attn_count = l->group_count = 0;
+	l->custom_op = l->cache_cast = false;
 	l->graphs = 0;
 	l->kv_write_seen = l->attn_seen = l->overflow = false;
 	l->model_load_failed = l->v_needs_fa = l->head_not_divisible = false;
@@ -108,6 +117,7 @@ on_kv_buffer(struct parse *p, const struct span *caps, int arg)
 		l->overflow = true;
 		return;
 	}
+	l->kv_line = p->number;
 	if (i == l->kv_count) {
 		memcpy(l->kv[i].device, device, sizeof device);
 		l->kv[i].mib = 0;
@@ -140,6 +150,7 @@ on_kv_types(struct parse *p, const struct span *caps, int arg)
 	if (p->generating)
 		return;
 	group_open(p);
+	p->l->type_line = p->number;
 	type_join(p->k_type, caps[arg]);
 	type_join(p->v_type, caps[arg + 2]);
 	if (!p->real)
@@ -154,6 +165,32 @@ on_context(struct parse *p, const struct span *caps, int arg)
 	(void)caps, (void)arg;
 	group_close(p);
 	p->l->flash_attention = ELOG_FA_UNKNOWN;
+	p->l->compute_buffers = p->l->freed_buffers = 0;
+}
+
+static void
+on_compute(struct parse *p, const struct span *caps, int arg)
+{
+	struct elog *l = p->l;
+	char device[32];
+	int i;
+
+	(void)arg;
+	span_copy(device, sizeof device, caps[0]);
+	for (i = 0; i < l->compute_buffers && strcmp(p->compute[i], device) != 0; i++)
+		;
+	if (i == l->compute_buffers && i < ELOG_MAX_BUFFERS) {
+		memcpy(p->compute[i], device, sizeof device);
+		l->compute_buffers++;
+	}
+}
+
+/* The context's destructor, a line for each buffer: the engine's last words. */
+static void
+on_freed(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->freed_buffers++;
 }
 
 static void
@@ -170,6 +207,7 @@ on_offloaded(struct parse *p, const struct span *caps, int arg)
 	group_close(p);
 	if (p->generating)
 		return;
+	p->l->offload_line = p->number;
 	p->l->offloaded = span_int(caps[0]);
 	p->l->layers = span_int(caps[1]);
 }
@@ -203,6 +241,22 @@ is_software(struct span name)
 	return false;
 }
 
+/* " (0000:00:06.0) - ..." behind the description; "unknown id" is none. */
+static void
+pci_take(struct parse *p, struct span s, size_t from)
+{
+	size_t i, n;
+	char text[32];
+
+	for (i = from; i < s.n && s.p[i] != '('; i++)
+		;
+	for (n = 0; i + 1 + n < s.n && n < sizeof text - 1 && s.p[i + 1 + n] != ')'; n++)
+		text[n] = s.p[i + 1 + n];
+	text[n] = '\0';
+	if (!tool_pci(text, p->l->device_pci))
+		p->l->device_pci[0] = '\0';
+}
+
 /* "CUDA0 (NVIDIA H200) (0000:00:06.0) - 142629 MiB free": keeps name and description,
  * which may hold parentheses of its own.  The first device of the log stays. */
 static void
@@ -221,8 +275,10 @@ on_device(struct parse *p, const struct span *caps, int arg)
 	s.n = i < s.n ? i + 1 : s.n;
 	if (is_software(s))
 		p->l->software_device = true;
-	if (p->l->device[0] == '\0')
-		span_copy(p->l->device, sizeof p->l->device, s);
+	if (p->l->device[0] != '\0')
+		return;
+	span_copy(p->l->device, sizeof p->l->device, s);
+	pci_take(p, caps[0], s.n);
 }
 
 static void
@@ -254,6 +310,7 @@ on_runs(struct parse *p, const struct span *caps, int arg)
 
 	(void)arg;
 	l->eval_ms = span_number(caps[0]);
+	l->tokens_line = p->number;
 	if (runs == 1 && l->eval_ms < 0.005)
 		runs = 0;
 	l->tokens = runs + (l->prompt_ms >= 0 && l->prompt_ms < 0.005 ? 0 : 1);
@@ -393,12 +450,72 @@ is_kv_write(const char *op, const char *tensor)
 		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL));
 }
 
+/* "kq-17" is kq of layer 17, "cache_k_l3 (view)" cache_k of layer 3. */
+static int
+layer_split(const char *tensor, char base[24])
+{
+	size_t n = strcspn(tensor, " "), i;
+	int layer = -1;
+
+	for (i = 0; i + 1 < n; i++) {
+		size_t from = tensor[i] == '-' ? i + 1 : tensor[i] == '_' && tensor[i + 1] == 'l' ? i + 2 : 0;
+		size_t k = from > 0 ? strspn(tensor + from, "0123456789") : 0;
+
+		if (k > 0 && k < 6 && from + k == n) {
+			layer = (int)strtol(tensor + from, NULL, 10);
+			n = i;
+		}
+	}
+	n = n < 23 ? n : 23;
+	memcpy(base, tensor, n);
+	base[n] = '\0';
+	return layer;
+}
+
 static void
-node_add(struct elog *l, const char *op, const char *tensor, const char *backend)
+group_add(struct elog *l, const char *op, const char *tensor, const char *backend, size_t line)
+{
+	bool copied = strcmp(op, "CPY") == 0 && strstr(tensor, "(p") != NULL;
+	struct elog_group *g;
+	char base[24];
+	int layer = layer_split(tensor, base), i;
+
+	for (i = 0; i < l->group_count; i++) {
+		g = &l->groups[i];
+		if (g->copied == copied && strcmp(g->op, op) == 0 && strcmp(g->tensor, base) == 0 &&
+		    strcmp(g->backend, backend) == 0)
+			break;
+	}
+	if (i == ELOG_MAX_GROUPS) {
+		l->overflow = true;
+		return;
+	}
+	g = &l->groups[i];
+	if (i == l->group_count) {
+		memset(g, 0, sizeof *g);
+		snprintf(g->op, sizeof g->op, "%.15s", op);
+		memcpy(g->tensor, base, sizeof g->tensor);
+		snprintf(g->backend, sizeof g->backend, "%.15s", backend);
+		g->copied = copied;
+		g->line = line;
+		l->group_count++;
+	}
+	g->nodes++;
+	if (layer >= 0 && layer < ELOG_MAX_LAYERS && (g->seen[layer / 64] >> (layer % 64) & 1) == 0) {
+		g->seen[layer / 64] |= (uint64_t)1 << (layer % 64);
+		g->layers++;
+	}
+	l->custom_op |= str_starts(op, "ATTN_SCORE") || str_starts(op, "FUSED_ATTN");
+	l->cache_cast |= copied && strcmp(base, "cache_k") == 0;
+}
+
+static void
+node_add(struct elog *l, const char *op, const char *tensor, const char *backend, size_t line)
 {
 	size_t i;
 
 	place_add(l, op, backend);
+	group_add(l, op, tensor, backend, line);
 	for (i = 0; i < str_count(attn_rules); i++)
 		if (str_starts(op, attn_rules[i].op) &&
 		    str_starts(tensor, attn_rules[i].tensor))
@@ -430,7 +547,7 @@ on_node(struct parse *p, const struct span *caps, int arg)
 	span_copy(op, sizeof op, span_trim(caps[1]));
 	span_copy(name, sizeof name, span_trim(tensor));
 	span_copy(where, sizeof where, backend);
-	node_add(p->l, op, name, where);
+	node_add(p->l, op, name, where, p->number);
 }
 
 /* ---- trouble ---- */
@@ -568,6 +685,9 @@ static const struct row rows[] = {
 	{ NULL, "%s KV buffer size = %f MiB", on_kv_buffer, 0 },
 	{ NULL, "size = %f MiB (%*), K (%s): %f MiB, V (%s): %f MiB", on_kv_types, 2 },
 	{ NULL, "KV self size = %f MiB, K (%s): %f MiB, V (%s): %f MiB", on_kv_types, 1 },
+	{ NULL, "%s compute buffer size = %f MiB", on_compute, 0 },
+	{ "~llama_context", "%s compute buffer size is %f MiB, matches expectation of %f MiB", on_freed, 0 },
+	{ "~llama_context", "%s compute buffer size of %f MiB, does not match expectation of %f MiB", on_freed, 0 },
 	/* graphs */
 	{ NULL, "reserving ...", on_reserving, 0 },
 	{ NULL, "reserving a graph for ubatch%*", on_reserve_graph, 0 },
@@ -725,7 +845,7 @@ usage_add(struct parse *p)
 
 /* One message: matched against every row. */
 static void
-message_parse(void *arg, struct span line, char level)
+message_parse(void *arg, struct span line, char level, size_t number)
 {
 	struct parse *p = arg;
 	struct span caps[SPAN_MAX_FIELDS], fn = { "", 0 }, body = line;
@@ -733,6 +853,7 @@ message_parse(void *arg, struct span line, char level)
 
 	p->line = line;
 	p->level = level;
+	p->number = number;
 	usage_add(p);
 	if (level == 'E')
 		set_error(p);
@@ -773,6 +894,8 @@ void
 elog_parse(const char *log, size_t len, struct elog *out)
 {
 	struct parse p;
+	char *wide;
+	size_t wide_len = 0;
 
 	memset(out, 0, sizeof *out);
 	out->offloaded = out->layers = out->prompt_tokens = out->tokens = -1;
@@ -781,7 +904,12 @@ elog_parse(const char *log, size_t len, struct elog *out)
 	p.l = out;
 	p.trial = true;
 	p.n_predict = p.n_remain = -1;
-	elog_messages(log, len, message_parse, &p);
+	wide = tool_is_utf16(log, len) ? tool_utf8(log, len, &wide_len) : NULL;
+	if (wide != NULL)
+		elog_messages(wide, wide_len, message_parse, &p);
+	else
+		elog_messages(log, len, message_parse, &p);
+	free(wide);
 	if (out->tokens < 0 && p.n_remain == 0)
 		out->tokens = p.n_predict;
 	accepted_types(&p);

@@ -20,7 +20,7 @@
 #include "common/lane.h"
 #include "common/suite.h"
 
-#define ELOG_VERSION 1        /* of the pattern table; stands in the report */
+#define ELOG_VERSION 2        /* of the pattern table; stands in the report */
 #define ELOG_MAX_BUFFERS 16
 #define ELOG_MAX_PLACES 24
 #define ELOG_MAX_BACKENDS 8
@@ -44,6 +44,16 @@ struct elog_attn {
 	uint32_t nodes;
 	char op[16], tensor[24];
 };
+/* Nodes of the real graphs by op and tensor without its layer: "MUL_MAT kq" on "CPU". */
+#define ELOG_MAX_GROUPS 160
+#define ELOG_MAX_LAYERS 256
+struct elog_group {
+	char op[16], tensor[24], backend[16];
+	bool copied;          /* of the cache as it is read: "(permuted) (copy)" */
+	uint32_t nodes, layers;
+	size_t line;          /* of the first one in the log, from 1 */
+	uint64_t seen[ELOG_MAX_LAYERS / 64]; /* layers, as bits */
+};
 enum elog_fa { ELOG_FA_UNKNOWN, ELOG_FA_ENABLED, ELOG_FA_DISABLED, ELOG_FA_AUTO };
 
 struct elog {
@@ -53,6 +63,7 @@ struct elog {
 	int kv_count;
 	int offloaded, layers;                       /* -1 unknown */
 	char device[96];                             /* "using device CUDA0 (NVIDIA H200)" */
+	char device_pci[32];                         /* "0000:00:06.0"; "" not said */
 	char architecture[32];
 	enum elog_fa flash_attention;
 	/* generation */
@@ -67,6 +78,11 @@ struct elog {
 	int place_count;
 	struct elog_attn attn[ELOG_MAX_BACKENDS];
 	int attn_count;
+	struct elog_group groups[ELOG_MAX_GROUPS];
+	int group_count;
+	bool custom_op;       /* ATTN_SCORE or FUSED_ATTN was computed */
+	bool cache_cast;      /* the K cache was copied into another type to be read */
+	int compute_buffers, freed_buffers; /* of the last context; the second when it ended */
 	uint32_t graphs;      /* computed graphs that were printed */
 	bool kv_write_seen;   /* SET_ROWS or CPY into cache_k on some backend */
 	bool attn_seen;       /* an op that reads the cache: scores or flash attention */
@@ -74,6 +90,7 @@ struct elog {
 	/* trouble; texts are cleaned for display */
 	char error[240];      /* headline: the last error line */
 	char cause[240];      /* the line that set the first of the flags below */
+	size_t error_line, cause_line, kv_line, type_line, tokens_line, offload_line; /* 0 none */
 	bool error_prefix;    /* an "Error:" line of llama-cli */
 	bool aborted;         /* GGML_ASSERT, GGML_ABORT, terminate, "abort" */
 	bool no_gpu_warning;  /* a fact, not a verdict */
@@ -97,6 +114,8 @@ struct smoke_ask {
 	int exit, signal;        /* of the process; exit -1: did not exit */
 	bool timed_out, cancelled;
 	uint64_t dropped;        /* bytes of log cut out */
+	bool raw;                /* only the text is known: it must show its own end */
+	const struct suite_placement *placement; /* of the family; NULL: the usual one */
 };
 
 struct smoke_verdict {
@@ -104,6 +123,11 @@ struct smoke_verdict {
 	enum reason reason;
 	char detail[240];        /* one sentence */
 	char hint[160];
+	size_t line;             /* of the log, from 1: what decided; 0: nothing there */
+	/* Three facts, of which a pass needs all. */
+	bool accepted;           /* the parser knew the cache type */
+	bool allocated;          /* K is of that type, and on the lane's device */
+	bool dispatched;         /* every node that must be is on the lane's device */
 	/* The engine ended well but the end of its log is lost: it writes from a thread
 	 * that it does not wait for.  Running it again may answer. */
 	bool again;

@@ -363,6 +363,54 @@ attn_is_right(const struct lane *lane, const char *backend)
 		(lane->api == API_CPU && strcmp(backend, "BLAS") == 0);
 }
 
+/* "MUL_MAT kq*" against an op and a tensor, both of which the engine may have cut. */
+static bool
+node_matches(const char *rule, const struct elog_group *g)
+{
+	const char *blank = strchr(rule, ' ');
+	size_t n = (size_t)(blank - rule);
+
+	n = n > 10 ? 10 : n;
+	return strncmp(g->op, rule, n) == 0 && (g->op[n] == '\0' || n == 10) &&
+		glob_matches(blank + 1, g->tensor, false);
+}
+
+static bool
+any_matches(const char *const *rules, int count, const struct elog_group *g)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (node_matches(rules[i], g))
+			return true;
+	return false;
+}
+
+/* The first group that the suite's rule wants on the device and that is not there. */
+static bool
+check_placement(struct judge *j)
+{
+	const struct suite_placement *p = j->ask->placement;
+	const struct elog_group *g;
+	int i;
+
+	for (i = 0; p != NULL && i < j->l->group_count; i++) {
+		g = &j->l->groups[i];
+		if (attn_is_right(j->ask->lane, g->backend) || !any_matches(p->device, p->device_count, g) ||
+		    any_matches(p->cpu, p->cpu_count, g))
+			continue;
+		verdict(j, j->ask->lane->api == API_CPU ? REASON_KV_NOT_ON_DEVICE : REASON_OP_ON_CPU,
+			"%s %s on %s in %u layer%s, %u nodes of %u graphs", g->op, g->tensor, g->backend,
+			(unsigned)g->layers, g->layers == 1 ? "" : "s", (unsigned)g->nodes,
+			(unsigned)j->l->graphs);
+		j->out->line = g->line;
+		if (j->ask->lane->api == API_CPU)
+			hint(j, "use an engine built without a GPU backend for this lane");
+		return true;
+	}
+	return false;
+}
+
 static bool
 check_attention(struct judge *j)
 {
@@ -419,6 +467,8 @@ check_missing(struct judge *j)
 	else if (gpu && !l->kv_write_seen)
 		append(missing, sizeof missing, ", ",
 		       "the node that writes the K cache");
+	if (j->ask->raw && (l->compute_buffers == 0 || l->freed_buffers < l->compute_buffers))
+		append(missing, sizeof missing, ", ", "the end (the context's last lines, with -lv 5)");
 	if (missing[0] == '\0')
 		return false;
 	verdict(j, REASON_LOG_TOO_QUIET, "missing in the log: %s", missing);
@@ -442,9 +492,56 @@ pass(struct judge *j)
 	if (j->ask->dropped > 0)
 		snprintf(cut, sizeof cut, ", %llu bytes of log cut out",
 			(unsigned long long)j->ask->dropped);
-	verdict(j, REASON_NONE, "K cache %s on %s, %d of %d tokens, attention %s%s%s",
+	verdict(j, REASON_NONE, "K cache %s on %s, %d of %d tokens, attention %s%s%s%s",
 		l->k_type, kv, l->tokens, j->ask->tokens,
-		attn[0] != '\0' ? "on " : "not shown", attn, cut);
+		attn[0] != '\0' ? "on " : "not shown", attn, l->custom_op ? " by the family's own op"
+			: l->cache_cast ? ", the cache cast to be read" : "", cut);
+}
+
+/* Lines that speak of a reason, where the check itself did not say which. */
+static size_t
+line_of(const struct elog *l, enum reason r)
+{
+	switch (r) {
+	case REASON_NONE:
+	case REASON_KV_NOT_ON_DEVICE:
+		return l->kv_line;
+	case REASON_KV_TYPE_DIFFERS:
+		return l->type_line;
+	case REASON_NOT_OFFLOADED:
+		return l->offload_line;
+	case REASON_TOO_FEW_TOKENS:
+		return l->tokens_line;
+	case REASON_LOG_TOO_QUIET:
+	case REASON_TIMEOUT:
+	case REASON_CANCELLED:
+		return 0;
+	default:
+		return l->cause_line != 0 ? l->cause_line : l->error_line;
+	}
+}
+
+/* Three facts beside the verdict: each is what the log shows, not what follows from it. */
+static void
+facts(struct judge *j)
+{
+	const struct elog *l = j->l;
+	struct span got = {l->k_type, strlen(l->k_type)};
+	int i;
+
+	if (j->out->line == 0)
+		j->out->line = line_of(l, j->out->reason);
+	j->out->accepted = !l->unknown_cache_type && (l->k_type[0] != '\0' || l->op_unsupported[0] != '\0' ||
+		l->head_not_divisible);
+	j->out->allocated = got.n > 0 && span_eq_nocase(got, j->ask->cache_type) && l->kv_count > 0;
+	for (i = 0; i < l->kv_count; i++)
+		j->out->allocated &= device_matches(j->ask->lane, l->kv[i].device);
+	j->out->dispatched = j->out->allocated && l->graphs > 0 && l->attn_seen && l->kv_write_seen &&
+		l->attn_count > 0 && !l->overflow;
+	for (i = 0; i < l->attn_count; i++)
+		j->out->dispatched &= attn_is_right(j->ask->lane, l->attn[i].backend);
+	if (l->op_unsupported[0] != '\0')
+		j->out->dispatched = false;
 }
 
 void
@@ -456,7 +553,7 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 		check_cancelled, check_driver, check_cache_type, check_op,
 		check_refusals, check_model, check_device, check_memory,
 		check_timeout, check_end, check_type, check_offload,
-		check_kv_place, check_attention, check_tokens, check_missing,
+		check_kv_place, check_placement, check_attention, check_tokens, check_missing,
 	};
 	struct judge j = { l, ask, out };
 	size_t i;
@@ -464,8 +561,10 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 	memset(out, 0, sizeof *out);
 	for (i = 0; i < str_count(checks); i++)
 		if (checks[i](&j))
-			return;
-	pass(&j);
+			break;
+	if (i == str_count(checks))
+		pass(&j);
+	facts(&j);
 }
 
 /* ---- help texts ---- */

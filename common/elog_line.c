@@ -11,12 +11,18 @@ level_is(char c)
 	return c == 'I' || c == 'W' || c == 'E' || c == 'D';
 }
 
+struct sink {
+	elog_message_fn each;
+	void *arg;
+	size_t line;
+};
+
 static void
-message_give(struct span s, char level, elog_message_fn each, void *arg)
+message_give(struct span s, char level, const struct sink *to)
 {
 	s = span_trim(s);
 	if (s.n > 0)
-		each(arg, s, level);
+		to->each(to->arg, s, level, to->line);
 }
 
 /* "0.00.123.456 I " with its point at line.p[at]; gives the length from there on. */
@@ -41,7 +47,7 @@ stamp_length(struct span line, size_t at)
 /* A line may hold several messages: generated text stands before the time stamp, and
  * the scheduler's list gives each part of a line a stamp of its own. */
 static void
-line_split(struct span line, elog_message_fn each, void *arg)
+line_split(struct span line, const struct sink *to)
 {
 	struct span part;
 	size_t i, n, start = 0, stamp;
@@ -55,7 +61,7 @@ line_split(struct span line, elog_message_fn each, void *arg)
 			;
 		part.p = line.p + start;
 		part.n = stamp - start;
-		message_give(part, level, each, arg);
+		message_give(part, level, to);
 		level = line.p[i + 12];
 		start = i + n;
 		i = start - 1;
@@ -66,7 +72,7 @@ line_split(struct span line, elog_message_fn each, void *arg)
 		level = part.p[0];
 		part.p += 2, part.n -= 2;
 	}
-	message_give(part, level, each, arg);
+	message_give(part, level, to);
 }
 
 /* Length of the escape sequence at p (p[0] is ESC). */
@@ -125,6 +131,7 @@ void
 elog_messages(const char *log, size_t len, elog_message_fn each, void *arg)
 {
 	char text[ELOG_MAX_LINE];
+	struct sink to = {each, arg, 1};
 	struct span line;
 	size_t at = 0, n;
 
@@ -132,7 +139,9 @@ elog_messages(const char *log, size_t len, elog_message_fn each, void *arg)
 		n = line_end(log + at, len - at);
 		line.p = text;
 		line.n = line_clean(text, sizeof text, log + at, n);
-		line_split(line, each, arg);
+		line_split(line, &to);
+		/* a lone CR makes a message, and no line of the file */
+		to.line += at + n < len && log[at + n] == '\n';
 		at += n + 1;
 	}
 }

@@ -12,8 +12,8 @@
 #include "common/span.h"
 
 /* text is trimmed, not empty and borrowed until return; level is one of "IWED", NUL when
- * the message has none. */
-typedef void (*elog_message_fn)(void *arg, struct span text, char level);
+ * the message has none; line counts from 1. */
+typedef void (*elog_message_fn)(void *arg, struct span text, char level, size_t line);
 
 void elog_messages(const char *log, size_t len, elog_message_fn each, void *arg);
 

@@ -118,7 +118,8 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 	}
 	sa = (struct smoke_ask){.lane = ask->lane, .cache_type = f->cache_type,
 		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
-		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped};
+		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
+		.placement = suite_placement_of(ask->suite, ask->family)};
 	elog_judge(&f->elog, &sa, &v);
 	out->outcome = v.outcome;
 	out->reason = v.reason;

@@ -271,13 +271,13 @@ kv_message(struct parse *p, struct span line)
 }
 
 static void
-message(void *arg, struct span line, char level)
+message(void *arg, struct span line, char level, size_t number)
 {
 	struct parse *p = arg;
 	struct span caps[SPAN_MAX_FIELDS] = {{"", 0}};
 	size_t i;
 
-	(void)level;
+	(void)level, (void)number;
 	line = span_trim(line);
 	kv_message(p, line);
 	for (i = 0; i < str_count(rows); i++)

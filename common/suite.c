@@ -52,10 +52,49 @@ names(const cJSON *o, const char *key, const char **out, int max, int *count, st
 	return 0;
 }
 
+/* A list of "OP TENSOR". */
+static int
+nodes(const cJSON *o, const char *key, const char **out, int *count, struct err *e)
+{
+	const cJSON *list = json_get(o, key), *v;
+	const char *word, *blank;
+
+	*count = 0;
+	if (list == NULL)
+		return 0;
+	if (!cJSON_IsArray(list))
+		return err_set(e, ERR_PARSE, "\"%s\" must be an array", key);
+	cJSON_ArrayForEach(v, list) {
+		word = cJSON_GetStringValue(v);
+		blank = word != NULL ? strchr(word, ' ') : NULL;
+		if (*count == SUITE_MAX_NODES)
+			return err_set(e, ERR_LIMIT, "\"%s\" has more than %d rules", key, SUITE_MAX_NODES);
+		if (blank == NULL || blank == word || blank[1] == '\0' || strlen(word) > 48)
+			return err_set(e, ERR_PARSE, "\"%s\": OP TENSOR is wanted, such as \"MUL_MAT kq*\"", key);
+		out[(*count)++] = word;
+	}
+	return 0;
+}
+
+static int
+placement(const cJSON *owner, struct suite_placement *out, struct err *e)
+{
+	static const char *const known[] = {"device", "cpu", NULL};
+	const cJSON *o = json_get(owner, "placement");
+
+	if (o == NULL)
+		return 0;
+	if (json_known(o, known, e) || nodes(o, "device", out->device, &out->device_count, e) ||
+	    nodes(o, "cpu", out->cpu, &out->cpu_count, e))
+		return err_wrap(e, "placement");
+	return out->device_count > 0 ? 0
+		: err_set(e, ERR_PARSE, "placement: a rule that demands nothing proves nothing");
+}
+
 static int
 families(struct suite *s, struct err *e)
 {
-	static const char *const known[] = {"name", "aliases", NULL};
+	static const char *const known[] = {"name", "aliases", "placement", NULL};
 	const cJSON *list = json_get(s->root, "families"), *v;
 	struct suite_family *f;
 	int i;
@@ -67,7 +106,8 @@ families(struct suite *s, struct err *e)
 			return err_set(e, ERR_LIMIT, "more than %d families", SUITE_MAX_FAMILIES);
 		f = &s->families[s->family_count];
 		if (json_known(v, known, e) || json_need_str(v, "name", &f->name, e) ||
-		    names(v, "aliases", f->aliases, SUITE_MAX_ALIASES, &f->alias_count, e))
+		    names(v, "aliases", f->aliases, SUITE_MAX_ALIASES, &f->alias_count, e) ||
+		    placement(v, &f->placement, e))
 			return err_wrap(e, "families[%d]", s->family_count);
 		if (!is_plain_name(f->name))
 			return err_set(e, ERR_PARSE, "families[%d].name is not a plain name",
@@ -257,7 +297,7 @@ fields(struct suite *s, struct err *e)
 {
 	static const char *const known[] = {"schemaVersion", "name", "title", "driver",
 		"programs", "prompt", "tokens", "ngl", "seed", "baseline", "families", "fixtures",
-		"tolerance", "models", "sources", "required", "claims", "ops", "routes", "mtp", NULL};
+		"tolerance", "models", "sources", "required", "claims", "ops", "routes", "mtp", "placement", NULL};
 	int64_t version;
 
 	if (!cJSON_IsObject(s->root))
@@ -280,7 +320,7 @@ fields(struct suite *s, struct err *e)
 		return err_set(e, ERR_PARSE, "\"tolerance\" must be above 0 and at most 1");
 	if (names(s->root, "programs", s->programs, SUITE_MAX_PROGRAMS, &s->program_count, e) ||
 	    names(s->root, "fixtures", s->fixtures, SUITE_MAX_FIXTURES, &s->fixture_count, e) ||
-	    families(s, e) || rules(s, e) || ops(s, e) ||
+	    families(s, e) || placement(s->root, &s->placement, e) || rules(s, e) || ops(s, e) ||
 	    bits(s->root, "required", gate_word, &s->required, e) ||
 	    bits(s->root, "claims", claim_find, &s->claims, e) || mtp(s, e))
 		return -1;
@@ -357,6 +397,17 @@ const char *
 suite_builtin_name(size_t i)
 {
 	return i < str_count(builtin) ? builtin[i].name : NULL;
+}
+
+const struct suite_placement *
+suite_placement_of(const struct suite *s, const char *family)
+{
+	int i;
+
+	for (i = 0; family != NULL && i < s->family_count; i++)
+		if (strcmp(s->families[i].name, family) == 0 && s->families[i].placement.device_count > 0)
+			return &s->families[i].placement;
+	return s->placement.device_count > 0 ? &s->placement : NULL;
 }
 
 bool

@@ -27,10 +27,21 @@
 #define SUITE_MAX_OPS 16
 #define SUITE_MAX_TYPES 16
 
+/* Which nodes of a computed graph must sit on the lane's device, each "OP TENSOR" with
+ * globs: "SET_ROWS cache_k*".  The engine cuts ops to ten letters and tensors to twenty. */
+#define SUITE_MAX_NODES 24
+struct suite_placement {
+	const char *device[SUITE_MAX_NODES];
+	int device_count;
+	const char *cpu[SUITE_MAX_NODES]; /* may be elsewhere, whatever a rule above says */
+	int cpu_count;
+};
+
 struct suite_family {
 	const char *name;
 	const char *aliases[SUITE_MAX_ALIASES]; /* first match in --help wins */
 	int alias_count;
+	struct suite_placement placement; /* device_count 0: the suite's */
 };
 
 /* A model counts when a rule matches: the digest, or architecture, head size and
@@ -80,6 +91,7 @@ struct suite {
 	const char *baseline;     /* cache type of the run that others are compared with */
 	struct suite_family families[SUITE_MAX_FAMILIES];
 	int family_count;
+	struct suite_placement placement; /* device_count 0: the usual one */
 	const char *fixtures[SUITE_MAX_FIXTURES]; /* rows of kernels/kernel.c */
 	int fixture_count;
 	double tolerance;         /* absolute, strict */
@@ -106,6 +118,8 @@ void suite_free(struct suite *s);
 /* The i-th embedded suite's name, NULL past the end. */
 const char *suite_builtin_name(size_t i);
 
+/* The rule of a family, the suite's where it has none of its own; NULL: neither has one. */
+const struct suite_placement *suite_placement_of(const struct suite *s, const char *family);
 /* Whether the suite has anything to do for the gate: an mtp gate for gemma-runtime, a
  * graph smoke for families, and so on. */
 bool suite_wants(const struct suite *s, enum gate_id g);

@@ -133,6 +133,24 @@ escape_length(const char *p, size_t n)
 	return 2;
 }
 
+bool
+tool_is_utf16(const char *text, size_t len)
+{
+	return utf16_order((const uint8_t *)text, len) != 0;
+}
+
+char *
+tool_utf8(const char *text, size_t len, size_t *out_len)
+{
+	/* 2 bytes of UTF-16 become at most 3 of UTF-8 */
+	char *out = len < SIZE_MAX / 4 ? malloc(len * 2 + 4) : NULL;
+
+	if (out != NULL)
+		*out_len = utf16_read((const uint8_t *)text, len, utf16_order((const uint8_t *)text, len) == 2,
+			out);
+	return out;
+}
+
 int
 tool_clean(const char *text, size_t len, char **out, size_t *out_len, struct err *e)
 {

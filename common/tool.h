@@ -132,6 +132,10 @@ bool tool_backend_matches(const char *glob, const char *name);
  * *out (free()).  ERR_LIMIT over TOOL_MAX_BYTES. */
 CHECKED int tool_clean(const char *text, size_t len, char **out, size_t *out_len,
 	struct err *e);
+/* Whether the bytes are UTF-16, by their mark or by every other one being 0. */
+bool tool_is_utf16(const char *text, size_t len);
+/* Such bytes as UTF-8; gives, free(); NULL: no memory. */
+char *tool_utf8(const char *text, size_t len, size_t *out_len);
 /* "00000000:00:06.0", "0000:00:06.0", "00:06.0" -> "0000:00:06.0"; false: none of these. */
 bool tool_pci(const char *text, char out[32]);
 

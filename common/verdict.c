@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "common/job.h"
 #include "common/str.h"
+#include "common/tool.h"
 #include "common/transcript.h"
 
 /* ---- deciding ---- */
@@ -572,6 +573,26 @@ bound_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t
 		judgement_set(&g->j, REASON_DEVICE_CHANGED, "the host was started anew");
 }
 
+/* What the engine and the harness call the device they used is that of the device gate. */
+static void
+named_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t len)
+{
+	struct smoke_facts *f = NULL;
+	cJSON *o = NULL;
+	char pci[32] = "";
+	const char *said = NULL;
+
+	if (g->id == GATE_GRAPH_SMOKE && (f = malloc(sizeof *f)) != NULL && smoke_facts_read(log, len, f))
+		said = f->elog.device_pci;
+	if (g->id == GATE_FIXTURES && (o = fixtures_read(log, len)) != NULL)
+		said = json_path_str(o, "device.pci");
+	if (said != NULL && tool_pci(said, pci) && a->device.pci[0] != '\0' && strcmp(pci, a->device.pci) != 0)
+		judgement_set(&g->j, REASON_DEVICE_CHANGED, "it says that it ran at %.30s, the device is at %.30s", pci,
+			a->device.pci);
+	cJSON_Delete(o);
+	free(f);
+}
+
 /* Of a log whose gate passed: what the report takes from it must be in it. */
 static void
 passed_check(struct appraisal *a, struct verdict_gate *g, const char *log,
@@ -591,8 +612,11 @@ passed_check(struct appraisal *a, struct verdict_gate *g, const char *log,
 		memcpy(a->v->device_class, d.device_class, sizeof a->v->device_class);
 		device_check(a, &d);
 	}
-	if (bound_gate(a->lane, g->id))
+	if (bound_gate(a->lane, g->id)) {
 		bound_check(a, g, log, len);
+		if (g->j.outcome == OUTCOME_PASS)
+			named_check(a, g, log, len);
+	}
 }
 
 /* The log's first line carries the boundary, which comes from the nonce of the job. */

@@ -22,7 +22,7 @@
 #define CMD_NAME "verify-controller"
 
 struct run_values {
-	const char *lane, *suite, *model, *source, *source_ref, *only, *prebuilt;
+	const char *lane, *suite, *model, *source, *source_ref, *only, *prebuilt, *device, *draft_model;
 	struct opt_list set;
 	bool detach, json;
 };
@@ -47,6 +47,13 @@ struct pin_values {
 	bool replace;
 };
 
+struct appraise_values {
+	const char *lane, *family, *cache_type, *suite;
+	uint64_t tokens, exit;
+	bool json;
+};
+
+int cmd_appraise(const struct opt_call *call);
 int cmd_run(const struct opt_call *call);
 int cmd_attach(const struct opt_call *call);
 int cmd_cancel(const struct opt_call *call);

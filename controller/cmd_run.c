@@ -170,6 +170,9 @@ fill_job(cJSON *o, const struct run_values *v, const struct host *h, struct err 
 	if (first_of(v->source_ref, h->source_ref, NULL) != NULL &&
 	    !json_add_str(o, "sourceRef", first_of(v->source_ref, h->source_ref, NULL)))
 		return err_set(e, ERR_NOMEM, "no memory for a job");
+	if ((v->device != NULL && !json_add_str(o, "device", v->device)) ||
+	    (v->draft_model != NULL && !json_add_str(o, "draftModel", v->draft_model)))
+		return err_set(e, ERR_NOMEM, "no memory for a job");
 	return add_overrides(o, &v->set, e) || add_controller(o, e) ? -1 : 0;
 }
 

@@ -20,6 +20,10 @@ static const struct opt run_opts[] = {
 	 "that of the inventory, else eliza-1"},
 	{"model", 'm', OPT_TEXT, offsetof(struct run_values, model), .max = 4096,
 	 .word = "PATH", .help = "the GGUF file, on the agent's host"},
+	{"device", 0, OPT_TEXT, offsetof(struct run_values, device), .max = 128, .word = "ID",
+	 .help = "the device: UUID, PCI address, serial or index; else the first that counts"},
+	{"draft-model", 0, OPT_TEXT, offsetof(struct run_values, draft_model), .max = 4096,
+	 .word = "PATH", .help = "the drafter of speculative decoding, on the agent's host"},
 	{"source", 0, OPT_TEXT, offsetof(struct run_values, source), .max = 4096,
 	 .word = "SPEC", .help = "the engine's source: a folder, a git bundle or a git URL, as "
 	 "the agent's host sees it"},
@@ -52,6 +56,21 @@ static const struct opt runs_opts[] = {
 	{"limit", 'n', OPT_NUMBER, offsetof(struct runs_values, limit), .min = 1,
 	 .max = LEDGER_MAX_LIST, .fallback = "20", .word = "N", .help = "the newest N"},
 	JSON_ROW(runs_values),
+};
+static const struct opt appraise_opts[] = {
+	{"lane", 'l', OPT_TEXT, offsetof(struct appraise_values, lane), .max = 64, .word = "LANE",
+	 .help = "the lane that the log is of"},
+	{"family", 'f', OPT_TEXT, offsetof(struct appraise_values, family), .max = 64,
+	 .word = "FAMILY", .help = "the cache family of the suite"},
+	{"cache-type", 't', OPT_TEXT, offsetof(struct appraise_values, cache_type), .max = 64,
+	 .word = "TYPE", .help = "the K cache type that was asked for; else the family's first"},
+	{"tokens", 'n', OPT_NUMBER, offsetof(struct appraise_values, tokens), .min = 1, .max = 1048576,
+	 .word = "N", .help = "the tokens that were asked for; else those of the suite"},
+	{"exit", 'e', OPT_NUMBER, offsetof(struct appraise_values, exit), .min = 0, .max = 4294967295u,
+	 .fallback = "0", .word = "N", .help = "the exit code that the engine ended with"},
+	{"suite", 's', OPT_TEXT, offsetof(struct appraise_values, suite), .max = 4096,
+	 .fallback = "eliza-1", .word = "SUITE", .help = "whose rules hold: a name or a FILE.json"},
+	JSON_ROW(appraise_values),
 };
 static const struct opt show_opts[] = {JSON_ROW(json_values)};
 static const struct opt logs_opts[] = {
@@ -119,6 +138,16 @@ static const struct command commands[] = {
 	 "  verify-controller logs 3fa9c1d2 --follow\n"
 	 "  verify-controller logs 3fa9c1d2 envelope.json >report.dsse.json",
 	 OPTS(logs), sizeof(struct logs_values), 1, 2, cmd_logs},
+	{"appraise", "LOG", "judge an engine's log that you were handed",
+	 "LOG is what llama-completion printed, or a whole log of a run's gate; - reads standard\n"
+	 "input. Says the outcome, the line that decides, three facts (accepted, allocated,\n"
+	 "dispatched) and where each node of the graph was computed, by the very code that\n"
+	 "judges a run. An exit code of 0 is assumed.\n\n"
+	 "examples:\n"
+	 "  verify-controller appraise --lane cuda --family turbo3 --cache-type tbq3_0 run.log\n"
+	 "  verify-controller appraise -l vulkan -t q8_0 --tokens 8 --json run.log\n\n"
+	 "Exit status: 0 the log shows a pass, 1 fail, 2 usage, 3 blocked, 6 incomplete.",
+	 OPTS(appraise), sizeof(struct appraise_values), 1, 1, cmd_appraise},
 	{"classes", NULL, "which device classes have passed which claim, and which not",
 	 "A pass is a recordable one, with date, commit and driver. \"why CLASS\" explains.",
 	 OPTS(classes), sizeof(struct json_values), 0, 0, cmd_classes},

@@ -1,0 +1,47 @@
+# Engine logs that somebody was handed, judged by the code that judges a run.  What must be
+# concluded stands in fixtures/logs/index.tsv; a cut log is never a pass.
+logs=${VERIFY_SAMPLES:-$root/../shared/samples}/engine-logs
+[ -d "$logs" ] || skip "the whole logs are not here: ../shared/samples/engine-logs"
+
+# judged WANTED_EXIT WANTED LOG OPTION...
+judged() {
+	_exit=$1 _want=$2 _log=$3; shift 3
+	controller appraise "$@" --json "$logs/$_log" >"$T/a.json" 2>"$T/a.err"
+	status "$_exit" $? "appraise $_log"
+	equal "$_want" "$(query "json_extract(j, '\$.outcome') || ' ' || ifnull(json_extract(j, '\$.reasonCode'), 'none')" "$T/a.json")" "$_log"
+}
+judged 0 "pass none" h200-cuda-fork-96dd1a8-fa-off-f16.log -l cuda -t f16
+judged 1 "fail op_on_cpu" h200-cuda-fork-96dd1a8-fa-off-tbq3_0.log -l cuda -f turbo3 -t tbq3_0
+equal "1|1|0" "$(query "json_extract(j,'\$.accepted')||'|'||json_extract(j,'\$.allocated')||'|'||json_extract(j,'\$.dispatched')" "$T/a.json")" "three facts apart"
+has "$T/a.json" 'MUL_MAT kq on CPU in 2 layers'
+judged 1 "fail op_not_supported" h200-cuda-fork-96dd1a8-fa-off-qjl1_256.log -l cuda -f qjl --exit 134
+judged 0 "pass none" h200-cuda-stock-v0.4.0-sched-debug2-q8_0.log -l cuda -s llama.cpp -t q8_0
+judged 3 "blocked log_too_quiet" h200-cuda-stock-v0.4.0-tiny128-bc-f16.log -l cuda -t f16 --tokens 8
+judged 0 "pass none" h200-vulkan-stock-v0.4.0-q8_0.log -l vulkan -t q8_0 --tokens 8
+judged 0 "pass none" h200-vulkan-stock-v0.4.0-fa-on-k-q8_0-v-q8_0.log -l vulkan -t q8_0 --tokens 8
+judged 1 "fail kv_not_on_device" llvmpipe-vulkan-stock-v0.4.0-silent-cpu-q8_0.log -l vulkan -t q8_0 --tokens 8
+judged 3 "blocked software_device" llvmpipe-vulkan-stock-v0.4.0-forced-q8_0.log -l vulkan -t q8_0 --tokens 8
+judged 1 "fail kv_not_on_device" h200-vulkan-stock-v0.4.0-q8_0.log -l cuda -t q8_0 --tokens 8
+judged 1 "fail too_few_tokens" h200-vulkan-stock-v0.4.0-q8_0.log -l vulkan -t q8_0 --tokens 9
+judged 1 "fail kv_type_differs" h200-vulkan-stock-v0.4.0-q8_0.log -l vulkan -t q4_0 --tokens 8
+
+# the same in the clothes of other systems, and by standard input
+sed 's/$/\r/' "$logs/h200-vulkan-stock-v0.4.0-q8_0.log" >"$T/crlf.log"
+controller appraise -l vulkan -t q8_0 --tokens 8 "$T/crlf.log" >"$T/out" || fail "CRLF changes nothing"
+has "$T/out" "pass" "Vulkan0" "FLASH_ATTN"
+controller appraise -l vulkan -t q8_0 --tokens 8 - <"$T/crlf.log" >/dev/null || fail "standard input is read"
+{ printf '\377\376'; iconv -c -f UTF-8 -t UTF-16LE "$logs/h200-vulkan-stock-v0.4.0-q8_0.log"; } >"$T/wide.log"
+controller appraise -l vulkan -t q8_0 --tokens 8 "$T/wide.log" >/dev/null || fail "UTF-16 changes nothing"
+
+# no beginning of a good log is a pass
+f=$logs/h200-cuda-stock-v0.4.0-sched-debug2-q8_0.log
+n=$(wc -l <"$f")
+for cut in 1 10 100 500 828 829 1000 $((n - 200)) $((n - 20)) $((n - 8)) $((n - 7)) $((n - 6)) $((n - 5)) $((n - 3)) $((n - 1)); do
+	head -n "$cut" "$f" | controller appraise -l cuda -s llama.cpp -t q8_0 - >/dev/null && fail "cut at line $cut it passes"
+done
+
+controller appraise "$f" >/dev/null 2>"$T/err"; status 2 $? "a lane is wanted"
+controller appraise -l abacus "$f" >/dev/null 2>"$T/err"; status 2 $? "an unknown lane"
+controller appraise -l cuda "$f" >/dev/null 2>"$T/err"; status 2 $? "a cache type is wanted"
+has "$T/err" "--cache-type"
+controller appraise -l cuda -t q8_0 "$T/none" >/dev/null 2>"$T/err"; status 2 $? "a log that is not there"
