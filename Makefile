@@ -66,7 +66,7 @@ GLSL_ALL = $(GLSLC) --target-env=vulkan1.1 -fshader-stage=compute -O -Werror -MD
 # Kernels as C++ for the CPU.  Without ASan, which can not follow fibers; what is undefined
 # on a GPU traps.  GCC 12 merges functions whose arguments have different ranges and then
 # believes one of them (its bug 113907): it must not.
-SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fno-exceptions -fno-rtti \
+SHIM_ALL = $(CXX) -std=c++20 -x c++ -DGPU_CPU -I. -MMD -MP -O2 -g -fPIC -fno-exceptions -fno-rtti \
            -fno-threadsafe-statics $(if $(findstring clang,$(CXX)),,-fno-ipa-icf) \
            -ffp-contract=off -fsanitize=alignment,bounds \
            -fsanitize-undefined-trap-on-error -Wall -Wextra -Wno-unknown-pragmas $(if $(CI),-Werror)
@@ -158,6 +158,19 @@ $(FAKES): kernels/gpu_args.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -I. -O2 -fPIC -shared $(WARN) $(if $(findstring /old/,$@),-DFAKE_OLD) -o $@ $(filter %.c,$^)
 $(B)/unit/test_gpu_device: | $(FAKES)
+# Libraries of recorded machines (fixtures/machines): they answer from the folder that
+# VERIFY_MACHINE names, and that of CUDA computes, with the kernels played on the CPU.
+MACHINES := $(addprefix $(B)/machine/,libcuda.so.1 libnvidia-ml.so.1 libamdhip64.so)
+machine_fiber := tests/fake/machine_cuda.c kernels/gpu_fiber.c $(B)/gen/gpu_emulated.c common/err.c common/str.c
+$(B)/machine/libcuda.so.1: $(machine_fiber) $(WAVES)
+$(B)/machine/libnvidia-ml.so.1: tests/fake/machine_nvml.c
+$(B)/machine/libamdhip64.so: tests/fake/machine_hip.c
+$(MACHINES): tests/fake/machine.h Makefile
+	@mkdir -p $(@D); $(if $(V),,echo "  FAKE $@")
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -I. -I$(B)/gen -O2 -fPIC -shared -Wl,-Bsymbolic $(WARN) -o $@ \
+	  $(filter %.c %.o,$^) $(call libs,libcjson)
+.PHONY: machines
+machines: $(MACHINES)
 
 $(DEV)/%.spv: kernels/%.comp Makefile
 	@mkdir -p $(@D); $(if $(V),,echo "  GLSL $<")

@@ -83,7 +83,7 @@ verdicts_hold(const struct elog *l)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct suite_family family = {"turbo3", {"tbq3_0", "turbo3"}, 2};
+	static const struct suite_family family = {.name = "turbo3", .aliases = {"tbq3_0", "turbo3"}, .alias_count = 2};
 	const char *text = (const char *)data;
 	char names[32][ELOG_TYPE];
 	struct elog l;

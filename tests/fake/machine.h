@@ -1,0 +1,132 @@
+/*
+ * machine - what stand-in libraries of a recorded machine share: NAME.json of the folder
+ * that VERIFY_MACHINE names, read once.  A library that uses it exports verify_simulated.
+ * VERIFY_FAULT=crash|hang|flood plays a driver that does so in its first call.
+ */
+#ifndef TESTS_FAKE_MACHINE_H
+#define TESTS_FAKE_MACHINE_H
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define API __attribute__((visibility("default")))
+#define FAKE(name, ...)           \
+	int name(__VA_ARGS__);    \
+	API int name(__VA_ARGS__)
+
+API extern char verify_simulated[64];
+char verify_simulated[64] = "?";
+
+static cJSON *machine;
+
+static __attribute__((unused)) void
+machine_fault(void)
+{
+	const char *fault = getenv("VERIFY_FAULT");
+	int i;
+
+	if (fault == NULL)
+		return;
+	if (strcmp(fault, "crash") == 0)
+		raise(SIGSEGV);
+	if (strcmp(fault, "hang") == 0)
+		for (;;)
+			pause();
+	if (strcmp(fault, "flood") == 0)
+		for (i = 0; i < 2000000; i++)
+			puts("a driver that writes without an end, into whoever's output it is");
+}
+
+static __attribute__((unused)) void
+machine_load(const char *file)
+{
+	const char *dir = getenv("VERIFY_MACHINE");
+	char path[4096], *text;
+	long n;
+	FILE *f;
+
+	if (machine != NULL)
+		return;
+	machine_fault();
+	snprintf(path, sizeof path, "%s/%s", dir ? dir : "", file);
+	snprintf(verify_simulated, sizeof verify_simulated, "%.60s",
+		dir && strrchr(dir, '/') ? strrchr(dir, '/') + 1 : "?");
+	if ((f = fopen(path, "re")) == NULL)
+		return;
+	if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) > 0 && fseek(f, 0, SEEK_SET) == 0 &&
+	    (text = malloc((size_t)n + 1)) != NULL) {
+		text[fread(text, 1, (size_t)n, f)] = '\0';
+		machine = cJSON_Parse(text);
+		free(text);
+	}
+	fclose(f);
+}
+
+static __attribute__((unused)) int
+machine_error(void)
+{
+	const cJSON *e = cJSON_GetObjectItemCaseSensitive(machine, "error");
+
+	return cJSON_IsObject(e) ? cJSON_GetObjectItemCaseSensitive(e, "code")->valueint : 0;
+}
+
+static __attribute__((unused)) int
+machine_count(int slices)
+{
+	const cJSON *d;
+	int n = 0;
+
+	cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(machine, "devices"))
+		n += cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(d, "parent")) == slices;
+	return n;
+}
+
+/* The i-th device that is a card, or a slice. */
+static __attribute__((unused)) const cJSON *
+machine_device(int i, int slices)
+{
+	const cJSON *d;
+
+	cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(machine, "devices"))
+		if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(d, "parent")) == slices && i-- == 0)
+			return d;
+	return NULL;
+}
+
+static __attribute__((unused)) const char *
+machine_text(const cJSON *d, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(d, key));
+}
+
+static __attribute__((unused)) double
+machine_number(const cJSON *d, const char *key, double fallback)
+{
+	const cJSON *v = cJSON_GetObjectItemCaseSensitive(d, key);
+
+	return cJSON_IsNumber(v) ? v->valuedouble : fallback;
+}
+
+/* Digits of a UUID's text as bytes. */
+static __attribute__((unused)) void
+machine_uuid(const char *text, uint8_t out[16])
+{
+	unsigned v;
+	int n = 0;
+
+	memset(out, 0, 16);
+	while (text != NULL && (strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0))
+		text += 4;
+	for (; text != NULL && text[0] != '\0' && n < 16; text++)
+		if (*text != '-' && sscanf(text, "%2x", &v) == 1) {
+			out[n++] = (uint8_t)v;
+			text++;
+		}
+}
+
+#endif
