@@ -18,6 +18,11 @@ struct parse {
 	/* The engine generates: what looks like an allocation now is text that the model
 	 * wrote, whose words nobody chose. */
 	bool generating;
+	/* The first token is out: from here on any line may be what the model wrote.  It
+	 * may count against the run, never for it. */
+	bool talking;
+	bool took;            /* a row understood this message */
+	bool soft, hard;      /* kinds of devices that are listed, used or not */
 	char compute[ELOG_MAX_BUFFERS][32]; /* devices of the context's compute buffers */
 	/* The graph whose nodes are printed now, and whether it is only tried. */
 	bool reserving, try_next, trial;
@@ -103,6 +108,7 @@ on_kv_buffer(struct parse *p, const struct span *caps, int arg)
 	int i;
 
 	(void)arg;
+	p->took = true;
 	if (p->generating)
 		return;
 	group_open(p);
@@ -163,6 +169,8 @@ static void
 on_context(struct parse *p, const struct span *caps, int arg)
 {
 	(void)caps, (void)arg;
+	if (p->talking)
+		return;
 	group_close(p);
 	p->l->flash_attention = ELOG_FA_UNKNOWN;
 	p->l->compute_buffers = p->l->freed_buffers = 0;
@@ -215,6 +223,8 @@ on_offloaded(struct parse *p, const struct span *caps, int arg)
 static void
 on_architecture(struct parse *p, const struct span *caps, int arg)
 {
+	if (p->generating)
+		return;
 	span_copy(p->l->architecture, sizeof p->l->architecture, span_trim(caps[arg]));
 }
 
@@ -267,6 +277,8 @@ on_device(struct parse *p, const struct span *caps, int arg)
 	int depth = 0;
 
 	(void)arg;
+	if (p->generating)
+		return;
 	for (i = 0; i < s.n; i++) {
 		depth += s.p[i] == '(' ? 1 : s.p[i] == ')' ? -1 : 0;
 		if (s.p[i] == ')' && depth <= 0)
@@ -278,14 +290,36 @@ on_device(struct parse *p, const struct span *caps, int arg)
 	if (p->l->device[0] != '\0')
 		return;
 	span_copy(p->l->device, sizeof p->l->device, s);
+	p->l->device_line = p->number;
 	pci_take(p, caps[0], s.n);
 }
 
 static void
 on_vulkan_device(struct parse *p, const struct span *caps, int arg)
 {
+	if (p->generating)
+		return;
+	p->l->device_listed = true;
 	if (is_software(caps[arg]))
-		p->l->software_device = true;
+		p->soft = true;
+	else
+		p->hard = true;
+}
+
+/* "Device 0: NVIDIA H200, compute capability 9.0, VMM: yes" */
+static void
+on_listed(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->device_listed = p->l->device_listed || !p->generating;
+}
+
+/* One device among several may be said to be software: which one is not said. */
+static void
+on_cpu_type(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->cpu_type = true;
 }
 
 /* ---- generation ---- */
@@ -336,15 +370,26 @@ on_predict(struct parse *p, const struct span *caps, int arg)
 static void
 on_remain(struct parse *p, const struct span *caps, int arg)
 {
+	p->talking = p->talking || p->real;
 	p->n_remain = span_int(caps[arg]);
 }
 
 /* ---- placement ---- */
 
+/* What stood before the first token proves the placement; it must be all there. */
+static void
+on_cut(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->cut_late = p->talking;
+}
+
 static void
 on_reserving(struct parse *p, const struct span *caps, int arg)
 {
 	(void)caps, (void)arg;
+	if (p->talking)
+		return;
 	p->reserving = true;
 }
 
@@ -360,6 +405,8 @@ static void
 on_reserve_graph(struct parse *p, const struct span *caps, int arg)
 {
 	(void)caps, (void)arg;
+	if (p->talking)
+		return;
 	p->try_next = true;
 }
 
@@ -373,158 +420,19 @@ on_split(struct parse *p, const struct span *caps, int arg)
 	p->trial = p->reserving || p->try_next;
 	p->try_next = false;
 	if (p->real && !p->trial) {
-		p->l->graphs++;
+		elog_graph_begin(p->l);
 		p->generating = true;
 	}
 }
 
-static void
-place_add(struct elog *l, const char *op, const char *backend)
-{
-	struct elog_place *at;
-	int i;
-
-	for (i = 0; i < l->place_count; i++) {
-		at = &l->places[i];
-		if (strcmp(at->op, op) == 0 && strcmp(at->backend, backend) == 0) {
-			at->nodes++;
-			return;
-		}
-	}
-	if (l->place_count == ELOG_MAX_PLACES)
-		return;
-	at = &l->places[l->place_count++];
-	memcpy(at->op, op, sizeof at->op);
-	memcpy(at->backend, backend, sizeof at->backend);
-	at->nodes = 1;
-}
-
-/* Which nodes are the attention of a cache family: op and tensor begin so (the engine
- * cuts ops to 10 letters and tensors to 20). */
-static const struct attn_rule {
-	const char *op, *tensor;
-	bool reads;
-} attn_rules[] = {
-	{ "FLASH_ATTN", "", true },
-	{ "ATTN_SCORE", "", true },
-	{ "FUSED_ATTN", "", true },
-	{ "MUL_MAT", "kq", true },
-	{ "SOFT_MAX", "kq", false },
-	{ "SET_ROWS", "cache_k", false },
-	{ "SET_ROWS", "cache_v", false },
-	{ "CPY", "cache_k", false },
-	{ "CPY", "cache_v", false },
-	{ "CPY", "k_cache_view", false },
-	{ "CPY", "v_cache_view", false },
-};
-
-static void
-attn_add(struct elog *l, const char *op, const char *tensor, const char *backend)
-{
-	struct elog_attn *at;
-	int i;
-
-	for (i = 0; i < l->attn_count; i++)
-		if (strcmp(l->attn[i].backend, backend) == 0) {
-			l->attn[i].nodes++;
-			return;
-		}
-	if (l->attn_count == ELOG_MAX_BACKENDS) {
-		l->overflow = true;
-		return;
-	}
-	at = &l->attn[l->attn_count++];
-	memcpy(at->backend, backend, sizeof at->backend);
-	memcpy(at->op, op, sizeof at->op);
-	memcpy(at->tensor, tensor, sizeof at->tensor);
-	at->nodes = 1;
-}
-
-/* A copy of the cache that is read is named "cache_k_l0 (view) (permuted) (copy)". */
 static bool
-is_kv_write(const char *op, const char *tensor)
+is_plain(const char *word)
 {
-	if (strcmp(op, "SET_ROWS") == 0)
-		return str_starts(tensor, "cache_k");
-	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "k_cache_view") ||
-		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL));
-}
+	const char *c = word;
 
-/* "kq-17" is kq of layer 17, "cache_k_l3 (view)" cache_k of layer 3. */
-static int
-layer_split(const char *tensor, char base[24])
-{
-	size_t n = strcspn(tensor, " "), i;
-	int layer = -1;
-
-	for (i = 0; i + 1 < n; i++) {
-		size_t from = tensor[i] == '-' ? i + 1 : tensor[i] == '_' && tensor[i + 1] == 'l' ? i + 2 : 0;
-		size_t k = from > 0 ? strspn(tensor + from, "0123456789") : 0;
-
-		if (k > 0 && k < 6 && from + k == n) {
-			layer = (int)strtol(tensor + from, NULL, 10);
-			n = i;
-		}
-	}
-	n = n < 23 ? n : 23;
-	memcpy(base, tensor, n);
-	base[n] = '\0';
-	return layer;
-}
-
-static void
-group_add(struct elog *l, const char *op, const char *tensor, const char *backend, size_t line)
-{
-	bool copied = strcmp(op, "CPY") == 0 && strstr(tensor, "(p") != NULL;
-	struct elog_group *g;
-	char base[24];
-	int layer = layer_split(tensor, base), i;
-
-	for (i = 0; i < l->group_count; i++) {
-		g = &l->groups[i];
-		if (g->copied == copied && strcmp(g->op, op) == 0 && strcmp(g->tensor, base) == 0 &&
-		    strcmp(g->backend, backend) == 0)
-			break;
-	}
-	if (i == ELOG_MAX_GROUPS) {
-		l->overflow = true;
-		return;
-	}
-	g = &l->groups[i];
-	if (i == l->group_count) {
-		memset(g, 0, sizeof *g);
-		snprintf(g->op, sizeof g->op, "%.15s", op);
-		memcpy(g->tensor, base, sizeof g->tensor);
-		snprintf(g->backend, sizeof g->backend, "%.15s", backend);
-		g->copied = copied;
-		g->line = line;
-		l->group_count++;
-	}
-	g->nodes++;
-	if (layer >= 0 && layer < ELOG_MAX_LAYERS && (g->seen[layer / 64] >> (layer % 64) & 1) == 0) {
-		g->seen[layer / 64] |= (uint64_t)1 << (layer % 64);
-		g->layers++;
-	}
-	l->custom_op |= str_starts(op, "ATTN_SCORE") || str_starts(op, "FUSED_ATTN");
-	l->cache_cast |= copied && strcmp(base, "cache_k") == 0;
-}
-
-static void
-node_add(struct elog *l, const char *op, const char *tensor, const char *backend, size_t line)
-{
-	size_t i;
-
-	place_add(l, op, backend);
-	group_add(l, op, tensor, backend, line);
-	for (i = 0; i < str_count(attn_rules); i++)
-		if (str_starts(op, attn_rules[i].op) &&
-		    str_starts(tensor, attn_rules[i].tensor))
-			break;
-	if (i == str_count(attn_rules))
-		return;
-	attn_add(l, op, tensor, backend);
-	l->attn_seen = l->attn_seen || attn_rules[i].reads;
-	l->kv_write_seen = l->kv_write_seen || is_kv_write(op, tensor);
+	while (span_is_word(*c))
+		c++;
+	return c > word && *c == '\0';
 }
 
 /* caps: op, tensor with its size "(   1K)", backend with the cause of its choice */
@@ -536,6 +444,7 @@ on_node(struct parse *p, const struct span *caps, int arg)
 	size_t i;
 
 	(void)arg;
+	p->took = true;
 	if (!p->real || p->trial)
 		return;
 	for (i = tensor.n; i > 0 && tensor.p[i - 1] != '('; i--)
@@ -547,7 +456,12 @@ on_node(struct parse *p, const struct span *caps, int arg)
 	span_copy(op, sizeof op, span_trim(caps[1]));
 	span_copy(name, sizeof name, span_trim(tensor));
 	span_copy(where, sizeof where, backend);
-	node_add(p->l, op, name, where, p->number);
+	/* lines of two threads in one: what is no word names nothing */
+	if (!is_plain(op) || !is_plain(where)) {
+		p->l->torn++;
+		return;
+	}
+	elog_node(p->l, op, name, where, p->number, !p->talking);
 }
 
 /* ---- trouble ---- */
@@ -589,24 +503,90 @@ on_backtrace(struct parse *p, const struct span *caps, int arg)
 static void
 on_op_unsupported(struct parse *p, const struct span *caps, int arg)
 {
-	struct span tensor = caps[0];
+	struct span tensor = caps[arg];
 	char op[24], device[20], name[24];
 	size_t i;
 
-	(void)arg;
 	p->l->aborted = true;
 	for (i = 0; i < tensor.n && tensor.p[i] != ' '; i++)
 		if (tensor.p[i] == '_' && i + 2 < tensor.n && tensor.p[i + 1] == 'l' &&
 		    span_is_digit(tensor.p[i + 2]))
 			break;
 	tensor.n = i;
-	span_copy(op, sizeof op, caps[2]);
-	span_copy(device, sizeof device, caps[1]);
+	span_copy(op, sizeof op, caps[arg + 2]);
+	span_copy(device, sizeof device, caps[arg + 1]);
 	span_copy(name, sizeof name, tensor);
 	if (str_fmt(p->l->op_unsupported, sizeof p->l->op_unsupported, NULL,
 	    "%s on %s for %s", op, device, name))
 		p->l->op_unsupported[0] = '?';
 	set_cause(p);
+}
+
+/* Where the cache is, as the abort of a backend does not say which device it is. */
+static void
+op_set(struct parse *p, struct span op, struct span tensor)
+{
+	struct elog *l = p->l;
+	char what[24], name[24];
+
+	span_copy(what, sizeof what, op);
+	span_copy(name, sizeof name, tensor);
+	set_cause(p);
+	if (l->op_unsupported[0] != '\0' || what[0] == '\0')
+		return;
+	if (str_fmt(l->op_unsupported, sizeof l->op_unsupported, NULL, "%s on %.20s for %s", what,
+	    l->kv_count > 0 ? l->kv[0].device : "its device", name[0] ? name : "a tensor"))
+		l->op_unsupported[0] = '?';
+}
+
+/* "cache_k_l0 (view) (SET_ROWS)" */
+static void
+on_op_refused(struct parse *p, const struct span *caps, int arg)
+{
+	struct span op = span_trim(caps[1]), tensor = op;
+	size_t i;
+
+	(void)arg;
+	if (op.n < 2 || op.p[op.n - 1] != ')')
+		return;
+	for (i = op.n - 1; i > 0 && op.p[i - 1] != '('; i--)
+		;
+	op.p += i;
+	op.n -= i + 1;
+	for (i = 0; i < tensor.n && tensor.p[i] != ' ' && !(i > 1 && tensor.p[i] == '_' && tensor.p[i + 1] == 'l'); i++)
+		;
+	tensor.n = i;
+	op_set(p, op, tensor);
+}
+
+static void
+on_op_missing(struct parse *p, const struct span *caps, int arg)
+{
+	if (span_has(p->line, "Missing op: ") || span_has(p->line, "unsupported op "))
+		op_set(p, caps[arg], caps[arg + 1]);
+}
+
+/* An abort in the source file of an op, about a type that it does not know. */
+static void
+source_abort(struct parse *p, struct span line, struct span body)
+{
+	static const char *const files[][2] = {
+		{ "set-rows", "SET_ROWS" }, { "set_rows", "SET_ROWS" }, { "fattn", "FLASH_ATTN_EXT" },
+		{ "cpy.cu", "CPY" }, { "softmax", "SOFT_MAX" },
+	};
+	struct span path = { line.p, (size_t)(body.p - line.p) }, op, none = { "cache_k", 7 };
+	size_t i;
+
+	on_abort(p, NULL, 0);
+	if (!span_has(body, "nsupported") && !span_has(body, "not supported"))
+		return;
+	for (i = 0; i < str_count(files); i++)
+		if (span_has(path, files[i][0])) {
+			op.p = files[i][1];
+			op.n = strlen(op.p);
+			op_set(p, op, none);
+			return;
+		}
 }
 
 /* A special reason beats the general one, the first special one stays. */
@@ -665,7 +645,9 @@ static const struct row rows[] = {
 	{ NULL, "using device %*", on_device, 0 },
 	{ "ggml_vulkan", "%d = %*", on_vulkan_device, 1 },
 	{ "Vulkan*", "%* | uma: %*", on_vulkan_device, 0 },
-	{ "ggml_vulkan", "Warning: Device type is CPU%*", on_flag, FLAG(software_device) },
+	{ "ggml_vulkan", "Warning: Device type is CPU%*", on_cpu_type, 0 },
+	{ NULL, "%*, compute capability %d.%*", on_listed, 0 },
+	{ NULL, "%*, gfx%*", on_listed, 0 },
 	{ NULL, "offloaded %d/%d layers to GPU", on_offloaded, 0 },
 	{ "warning", "no usable GPU found%*", on_flag, FLAG(no_gpu_warning) },
 	/* context and cache */
@@ -742,8 +724,14 @@ static const struct row rows[] = {
 	{ NULL, "error loading model: %*", on_model, REASON_MODEL_MALFORMED },
 	{ NULL, "failed to load model%*", on_model, REASON_MODEL_MALFORMED },
 	{ NULL, "error: unable to load model%*", on_model, REASON_MODEL_MALFORMED },
+	/* of the transcript: bytes were dropped here */
+	{ NULL, "#verify %s cut %d", on_cut, 0 },
 	/* ends */
-	{ NULL, "pre-allocated tensor (%*) in a buffer (%*) that cannot run the operation (%s)%*", on_op_unsupported, 0 },
+	{ NULL, "%*pre-allocated tensor (%*) in a buffer (%*) that cannot run the operation (%s)%*", on_op_unsupported, 1 },
+	{ NULL, "%*op not supported %*", on_op_refused, 0 },
+	{ NULL, "Missing op: %s for %*", on_op_missing, 0 },
+	{ "op", "%s for %*", on_op_missing, 0 },
+	{ NULL, "%*unsupported op '%*'%*", on_op_missing, 1 },
 	{ "GGML_ASSERT", "%*", on_abort, 0 },
 	{ NULL, "GGML_ASSERT(%*", on_abort, 0 },
 	{ NULL, "terminate called%*", on_abort, 0 },
@@ -843,9 +831,21 @@ usage_add(struct parse *p)
 	p->usage[p->usage_len++] = '\n';
 }
 
+/* Messages that only make sense whole: one that was torn, by a second thread or a cut, may
+ * have said the opposite of what the others say. */
+static void
+torn_note(struct parse *p, struct span line)
+{
+	if (p->took || !p->real)
+		return;
+	if ((!p->trial && ((line.n > 6 && memcmp(line.p, "node #", 6) == 0) || (span_has(line, " use=") && span_has(line, ",c=")))) ||
+	    (!p->generating && span_has(line, "KV buffer size")))
+		p->l->torn++;
+}
+
 /* One message: matched against every row. */
 static void
-message_parse(void *arg, struct span line, char level, size_t number)
+message_whole(void *arg, struct span line, char level, size_t number)
 {
 	struct parse *p = arg;
 	struct span caps[SPAN_MAX_FIELDS], fn = { "", 0 }, body = line;
@@ -854,17 +854,52 @@ message_parse(void *arg, struct span line, char level, size_t number)
 	p->line = line;
 	p->level = level;
 	p->number = number;
+	p->took = false;
 	usage_add(p);
 	if (level == 'E')
 		set_error(p);
 	if (source_split(line, &body))
-		on_abort(p, NULL, 0);
+		source_abort(p, line, body);
 	else
 		head_split(line, &fn, &body);
 	memset(caps, 0, sizeof caps);
 	for (i = 0; i < str_count(rows); i++)
 		if (fn_matches(rows[i].fn, fn) && span_match(body, rows[i].pat, caps))
 			rows[i].fill(p, caps, rows[i].arg);
+	torn_note(p, line);
+}
+
+/* Where a message begins that another thread's, or the model's, words stand before. */
+static size_t
+glued_at(struct span s)
+{
+	static const char *const fronts[] = { "node #", "## SPLIT #", "llama_kv_cache:" };
+	size_t at, k;
+
+	for (at = 1; at + 6 < s.n; at++)
+		for (k = 0; k < str_count(fronts); k++)
+			if (s.p[at] == fronts[k][0] && at + strlen(fronts[k]) <= s.n &&
+			    memcmp(s.p + at, fronts[k], strlen(fronts[k])) == 0)
+				return at;
+	return s.n;
+}
+
+static void
+message_parse(void *arg, struct span line, char level, size_t number)
+{
+	struct span rest = line;
+	size_t at;
+
+	while (rest.n > 0) {
+		at = glued_at(rest);
+		line.p = rest.p;
+		line.n = at;
+		line = span_trim(line);
+		if (line.n > 0)
+			message_whole(arg, line, level, number);
+		rest.p += at;
+		rest.n -= at;
+	}
 }
 
 static void
@@ -910,6 +945,12 @@ elog_parse(const char *log, size_t len, struct elog *out)
 	else
 		elog_messages(log, len, message_parse, &p);
 	free(wide);
+	elog_graph_end(out);
+	out->whole = len > 0 && (log[len - 1] == '\n' || (wide_len > 0 && len > 1 && log[len - 2] == '\n'));
+	/* what is used decides; where that is not said, what is there */
+	if ((p.soft && (out->device[0] == '\0' || (!p.hard && str_starts(out->device, "Vulkan")))) ||
+	    (out->cpu_type && !p.hard))
+		out->software_device = true;
 	if (out->tokens < 0 && p.n_remain == 0)
 		out->tokens = p.n_predict;
 	accepted_types(&p);

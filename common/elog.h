@@ -63,6 +63,8 @@ struct elog {
 	int kv_count;
 	int offloaded, layers;                       /* -1 unknown */
 	char device[96];                             /* "using device CUDA0 (NVIDIA H200)" */
+	bool device_listed;                          /* some device is, in whatever list */
+	bool cpu_type;                               /* Vulkan says that one is of type CPU */
 	char device_pci[32];                         /* "0000:00:06.0"; "" not said */
 	char architecture[32];
 	enum elog_fa flash_attention;
@@ -84,13 +86,18 @@ struct elog {
 	bool cache_cast;      /* the K cache was copied into another type to be read */
 	int compute_buffers, freed_buffers; /* of the last context; the second when it ended */
 	uint32_t graphs;      /* computed graphs that were printed */
+	uint32_t bare_graphs; /* of them, without a write to and a read of the cache */
+	bool open, open_reads, open_writes; /* of the graph that is read now */
+	uint32_t torn;        /* messages about nodes or buffers that are not whole */
+	bool cut_late;        /* the transcript's cut stands behind the first token */
+	bool whole;           /* the log ends with the end of a line */
 	bool kv_write_seen;   /* SET_ROWS or CPY into cache_k on some backend */
 	bool attn_seen;       /* an op that reads the cache: scores or flash attention */
 	bool overflow;        /* more devices than the tables hold: proves nothing */
 	/* trouble; texts are cleaned for display */
 	char error[240];      /* headline: the last error line */
 	char cause[240];      /* the line that set the first of the flags below */
-	size_t error_line, cause_line, kv_line, type_line, tokens_line, offload_line; /* 0 none */
+	size_t device_line, error_line, cause_line, kv_line, type_line, tokens_line, offload_line; /* 0 none */
 	bool error_prefix;    /* an "Error:" line of llama-cli */
 	bool aborted;         /* GGML_ASSERT, GGML_ABORT, terminate, "abort" */
 	bool no_gpu_warning;  /* a fact, not a verdict */

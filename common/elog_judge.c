@@ -336,6 +336,23 @@ check_offload(struct judge *j)
 	return true;
 }
 
+/* The engine's own word for what it uses: "CUDA0 (NVIDIA H200)". */
+static bool
+check_used(struct judge *j)
+{
+	char id[sizeof j->l->device];
+	size_t n = strcspn(j->l->device, " ");
+
+	memcpy(id, j->l->device, sizeof id);
+	id[n] = '\0';
+	if (j->ask->lane->api == API_CPU || n == 0 || device_matches(j->ask->lane, id))
+		return false;
+	verdict(j, REASON_KV_NOT_ON_DEVICE, "the engine used %s, which is not the %s lane's device",
+		j->l->device, j->ask->lane->name);
+	j->out->line = j->l->device_line;
+	return true;
+}
+
 static bool
 check_kv_place(struct judge *j)
 {
@@ -467,12 +484,20 @@ check_missing(struct judge *j)
 	else if (gpu && !l->kv_write_seen)
 		append(missing, sizeof missing, ", ",
 		       "the node that writes the K cache");
-	if (j->ask->raw && (l->compute_buffers == 0 || l->freed_buffers < l->compute_buffers))
+	if (gpu && l->device[0] == '\0' && !l->device_listed)
+		append(missing, sizeof missing, ", ", "the device that was used");
+	if (l->bare_graphs > 0)
+		append(missing, sizeof missing, ", ", "the attention of every computed graph");
+	if (l->torn > 0)
+		append(missing, sizeof missing, ", ", "a line that is torn");
+	if (gpu && j->ask->dropped > 0 && !l->cut_late)
+		append(missing, sizeof missing, ", ", "what was cut out before the first token");
+	if (j->ask->raw && (!l->whole || l->compute_buffers == 0 || l->freed_buffers < l->compute_buffers))
 		append(missing, sizeof missing, ", ", "the end (the context's last lines, with -lv 5)");
 	if (missing[0] == '\0')
 		return false;
 	verdict(j, REASON_LOG_TOO_QUIET, "missing in the log: %s", missing);
-	j->out->again = l->kv_count > 0 && l->tokens < 0;
+	j->out->again = l->kv_count > 0 && (l->tokens < 0 || l->torn > 0);
 	if (j->out->again)
 		hint(j,
 		     "the engine ended before its log was written out; run it again");
@@ -553,7 +578,7 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 		check_cancelled, check_driver, check_cache_type, check_op,
 		check_refusals, check_model, check_device, check_memory,
 		check_timeout, check_end, check_type, check_offload,
-		check_kv_place, check_placement, check_attention, check_tokens, check_missing,
+		check_kv_place, check_used, check_placement, check_attention, check_tokens, check_missing,
 	};
 	struct judge j = { l, ask, out };
 	size_t i;

@@ -7,6 +7,7 @@
 #ifndef COMMON_ELOG_LINE_H
 #define COMMON_ELOG_LINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/span.h"
@@ -16,5 +17,13 @@
 typedef void (*elog_message_fn)(void *arg, struct span text, char level, size_t line);
 
 void elog_messages(const char *log, size_t len, elog_message_fn each, void *arg);
+
+struct elog;
+/* elog_place.c: a node of a computed graph.  proves: no word of the model can stand here;
+ * else it counts only against the run. */
+void elog_node(struct elog *l, const char *op, const char *tensor, const char *backend, size_t line,
+	bool proves);
+void elog_graph_begin(struct elog *l);
+void elog_graph_end(struct elog *l);
 
 #endif

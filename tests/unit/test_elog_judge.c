@@ -63,7 +63,8 @@ reason_of(const char *log, const struct lane *lane, const char *type, int exit, 
 #define EVAL \
 	"common_perf_print: prompt eval time =      38.63 ms /    17 tokens (    2.27 ms per token,   440.12 tokens per second)\n" \
 	"common_perf_print:        eval time =       2.05 ms /     3 runs   (    0.68 ms per token,  1462.70 tokens per second)\n"
-#define OFFLOADED "load_tensors: offloaded 3/3 layers to GPU\n"
+#define OFFLOADED "llama_prepare_model_devices: using device CUDA0 (NVIDIA H200) (0000:00:06.0) - 142629 MiB free\n" \
+	"load_tensors: offloaded 3/3 layers to GPU\n"
 #define GOOD_CUDA OFFLOADED KV("CUDA0", "1.53", "q8_0") SPLITS GRAPH WRITE("CUDA0") SCORE("CUDA0") EVAL
 
 static void
@@ -467,7 +468,8 @@ static void
 software_device_beats_whatever_passed(void **state)
 {
 	static const char device[] = "ggml_vulkan: 0 = llvmpipe (LLVM 20.1.8, 256 bits) (llvmpipe) | uma: 0 | fp16: 0 | bf16: 0 | warp size: 8\n";
-	static const char good[] = OFFLOADED KV("Vulkan0", "1.53", "q8_0") SPLITS GRAPH
+	static const char good[] = "using device Vulkan0 (NVIDIA H200) (0000:00:06.0) - 142629 MiB free\n"
+		"load_tensors: offloaded 3/3 layers to GPU\n" KV("Vulkan0", "1.53", "q8_0") SPLITS GRAPH
 		WRITE("Vulka") SCORE("Vulka") EVAL;
 	char log[4096];
 
@@ -646,6 +648,11 @@ cut_log_says_how_much_is_missing(void **state)
 	struct smoke_verdict v;
 
 	(void)state;
+	elog_judge(&l, &ask, &v);
+	assert_int_equal(v.reason, REASON_LOG_TOO_QUIET);
+	/* the first token is out before the cut: all graphs that prove anything are there */
+	l = parse(OFFLOADED KV("CUDA0", "1.53", "q8_0") SPLITS GRAPH WRITE("CUDA0") SCORE("CUDA0")
+		"n_remain: 3\n\n#verify 0123456789abcdef cut 12345\n" EVAL);
 	elog_judge(&l, &ask, &v);
 	assert_int_equal(v.outcome, OUTCOME_PASS);
 	assert_non_null(strstr(v.detail, "12345 bytes of log cut out"));
