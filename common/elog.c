@@ -1,41 +1,12 @@
 #include "common/elog.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/elog_impl.h"
 #include "common/elog_line.h"
-#include "common/span.h"
 #include "common/str.h"
 #include "common/tool.h"
-
-struct parse {
-	struct elog *l;
-	/* The KV caches that one context allocates, one after the other.  `real` once a
-	 * buffer is larger than 0: the dry pass of --fit prints the same with 0.00. */
-	char k_type[ELOG_TYPE], v_type[ELOG_TYPE];
-	bool open, real;
-	/* The engine generates: what looks like an allocation now is text that the model
-	 * wrote, whose words nobody chose. */
-	bool generating;
-	/* The first token is out: from here on any line may be what the model wrote.  It
-	 * may count against the run, never for it. */
-	bool talking;
-	bool took;            /* a row understood this message */
-	bool soft, hard;      /* kinds of devices that are listed, used or not */
-	char compute[ELOG_MAX_BUFFERS][32]; /* devices of the context's compute buffers */
-	/* The graph whose nodes are printed now, and whether it is only tried. */
-	bool reserving, try_next, trial;
-	/* The message at hand, without time stamp; its level "IWED" or NUL. */
-	struct span line;
-	char level;
-	size_t number;   /* of the line in the log */
-	/* Of the debug lines of llama-completion; -1 unknown. */
-	int n_predict, n_remain;
-	/* What follows the refusal of a cache type: the option's own help. */
-	char usage[2048];
-	size_t usage_len;
-};
 
 struct row {
 	const char *fn;  /* function in front; NULL any or none; "x*" begins so */
@@ -43,23 +14,6 @@ struct row {
 	void (*fill)(struct parse *, const struct span *caps, int arg);
 	int arg;
 };
-
-static void
-set_error(struct parse *p)
-{
-	span_copy(p->l->error, sizeof p->l->error, p->line);
-	p->l->error_line = p->number;
-}
-
-static void
-set_cause(struct parse *p)
-{
-	if (p->l->cause[0] == '\0') {
-		span_copy(p->l->cause, sizeof p->l->cause, p->line);
-		p->l->cause_line = p->number;
-	}
-	set_error(p);
-}
 
 /* ---- allocation ---- */
 
@@ -235,93 +189,6 @@ on_flash_attention(struct parse *p, const struct span *caps, int arg)
 	p->l->flash_attention = (enum elog_fa)arg;
 }
 
-/* ---- devices ---- */
-
-static bool
-is_software(struct span name)
-{
-	static const char *const names[] = {
-		"llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render",
-	};
-	size_t i;
-
-	for (i = 0; i < str_count(names); i++)
-		if (span_has_nocase(name, names[i]))
-			return true;
-	return false;
-}
-
-/* " (0000:00:06.0) - ..." behind the description; "unknown id" is none. */
-static void
-pci_take(struct parse *p, struct span s, size_t from)
-{
-	size_t i, n;
-	char text[32];
-
-	for (i = from; i < s.n && s.p[i] != '('; i++)
-		;
-	for (n = 0; i + 1 + n < s.n && n < sizeof text - 1 && s.p[i + 1 + n] != ')'; n++)
-		text[n] = s.p[i + 1 + n];
-	text[n] = '\0';
-	if (!tool_pci(text, p->l->device_pci))
-		p->l->device_pci[0] = '\0';
-}
-
-/* "CUDA0 (NVIDIA H200) (0000:00:06.0) - 142629 MiB free": keeps name and description,
- * which may hold parentheses of its own.  The first device of the log stays. */
-static void
-on_device(struct parse *p, const struct span *caps, int arg)
-{
-	struct span s = caps[0];
-	size_t i;
-	int depth = 0;
-
-	(void)arg;
-	if (p->generating)
-		return;
-	for (i = 0; i < s.n; i++) {
-		depth += s.p[i] == '(' ? 1 : s.p[i] == ')' ? -1 : 0;
-		if (s.p[i] == ')' && depth <= 0)
-			break;
-	}
-	s.n = i < s.n ? i + 1 : s.n;
-	if (is_software(s))
-		p->l->software_device = true;
-	if (p->l->device[0] != '\0')
-		return;
-	span_copy(p->l->device, sizeof p->l->device, s);
-	p->l->device_line = p->number;
-	pci_take(p, caps[0], s.n);
-}
-
-static void
-on_vulkan_device(struct parse *p, const struct span *caps, int arg)
-{
-	if (p->generating)
-		return;
-	p->l->device_listed = true;
-	if (is_software(caps[arg]))
-		p->soft = true;
-	else
-		p->hard = true;
-}
-
-/* "Device 0: NVIDIA H200, compute capability 9.0, VMM: yes" */
-static void
-on_listed(struct parse *p, const struct span *caps, int arg)
-{
-	(void)caps, (void)arg;
-	p->l->device_listed = p->l->device_listed || !p->generating;
-}
-
-/* One device among several may be said to be software: which one is not said. */
-static void
-on_cpu_type(struct parse *p, const struct span *caps, int arg)
-{
-	(void)caps, (void)arg;
-	p->l->cpu_type = true;
-}
-
 /* ---- generation ---- */
 
 static void
@@ -464,171 +331,6 @@ on_node(struct parse *p, const struct span *caps, int arg)
 	elog_node(p->l, op, name, where, p->number, !p->talking);
 }
 
-/* ---- trouble ---- */
-
-/* Flags that need no more than being seen; rows name them by offset. */
-static void
-on_flag(struct parse *p, const struct span *caps, int arg)
-{
-	bool *flag = (bool *)(void *)((char *)p->l + arg);
-
-	(void)caps;
-	*flag = true;
-}
-
-static void
-on_trouble(struct parse *p, const struct span *caps, int arg)
-{
-	on_flag(p, caps, arg);
-	set_cause(p);
-}
-
-static void
-on_abort(struct parse *p, const struct span *caps, int arg)
-{
-	(void)caps, (void)arg;
-	p->l->aborted = true;
-	set_error(p);
-}
-
-/* The backtrace after an abort: the line before it is the headline. */
-static void
-on_backtrace(struct parse *p, const struct span *caps, int arg)
-{
-	(void)caps, (void)arg;
-	p->l->aborted = true;
-}
-
-/* tensor "cache_k_l0 (view)", buffer "CUDA0", op "SET_ROWS" */
-static void
-on_op_unsupported(struct parse *p, const struct span *caps, int arg)
-{
-	struct span tensor = caps[arg];
-	char op[24], device[20], name[24];
-	size_t i;
-
-	p->l->aborted = true;
-	for (i = 0; i < tensor.n && tensor.p[i] != ' '; i++)
-		if (tensor.p[i] == '_' && i + 2 < tensor.n && tensor.p[i + 1] == 'l' &&
-		    span_is_digit(tensor.p[i + 2]))
-			break;
-	tensor.n = i;
-	span_copy(op, sizeof op, caps[arg + 2]);
-	span_copy(device, sizeof device, caps[arg + 1]);
-	span_copy(name, sizeof name, tensor);
-	if (str_fmt(p->l->op_unsupported, sizeof p->l->op_unsupported, NULL,
-	    "%s on %s for %s", op, device, name))
-		p->l->op_unsupported[0] = '?';
-	set_cause(p);
-}
-
-/* Where the cache is, as the abort of a backend does not say which device it is. */
-static void
-op_set(struct parse *p, struct span op, struct span tensor)
-{
-	struct elog *l = p->l;
-	char what[24], name[24];
-
-	span_copy(what, sizeof what, op);
-	span_copy(name, sizeof name, tensor);
-	set_cause(p);
-	if (l->op_unsupported[0] != '\0' || what[0] == '\0')
-		return;
-	if (str_fmt(l->op_unsupported, sizeof l->op_unsupported, NULL, "%s on %.20s for %s", what,
-	    l->kv_count > 0 ? l->kv[0].device : "its device", name[0] ? name : "a tensor"))
-		l->op_unsupported[0] = '?';
-}
-
-/* "cache_k_l0 (view) (SET_ROWS)" */
-static void
-on_op_refused(struct parse *p, const struct span *caps, int arg)
-{
-	struct span op = span_trim(caps[1]), tensor = op;
-	size_t i;
-
-	(void)arg;
-	if (op.n < 2 || op.p[op.n - 1] != ')')
-		return;
-	for (i = op.n - 1; i > 0 && op.p[i - 1] != '('; i--)
-		;
-	op.p += i;
-	op.n -= i + 1;
-	for (i = 0; i < tensor.n && tensor.p[i] != ' ' && !(i > 1 && tensor.p[i] == '_' && tensor.p[i + 1] == 'l'); i++)
-		;
-	tensor.n = i;
-	op_set(p, op, tensor);
-}
-
-static void
-on_op_missing(struct parse *p, const struct span *caps, int arg)
-{
-	if (span_has(p->line, "Missing op: ") || span_has(p->line, "unsupported op "))
-		op_set(p, caps[arg], caps[arg + 1]);
-}
-
-/* An abort in the source file of an op, about a type that it does not know. */
-static void
-source_abort(struct parse *p, struct span line, struct span body)
-{
-	static const char *const files[][2] = {
-		{ "set-rows", "SET_ROWS" }, { "set_rows", "SET_ROWS" }, { "fattn", "FLASH_ATTN_EXT" },
-		{ "cpy.cu", "CPY" }, { "softmax", "SOFT_MAX" },
-	};
-	struct span path = { line.p, (size_t)(body.p - line.p) }, op, none = { "cache_k", 7 };
-	size_t i;
-
-	on_abort(p, NULL, 0);
-	if (!span_has(body, "nsupported") && !span_has(body, "not supported"))
-		return;
-	for (i = 0; i < str_count(files); i++)
-		if (span_has(path, files[i][0])) {
-			op.p = files[i][1];
-			op.n = strlen(op.p);
-			op_set(p, op, none);
-			return;
-		}
-}
-
-/* A special reason beats the general one, the first special one stays. */
-static void
-on_model(struct parse *p, const struct span *caps, int arg)
-{
-	struct elog *l = p->l;
-
-	(void)caps;
-	l->model_load_failed = true;
-	if (l->model_reason == REASON_NONE ||
-	    (l->model_reason == REASON_MODEL_MALFORMED &&
-	     arg != REASON_MODEL_MALFORMED)) {
-		l->model_reason = (enum reason)arg;
-		l->cause[0] = '\0';
-	}
-	set_cause(p);
-}
-
-static void
-on_model_open(struct parse *p, const struct span *caps, int arg)
-{
-	on_model(p, caps, span_has(caps[arg], "No such file") ? REASON_MODEL_MISSING :
-		REASON_MODEL_UNREADABLE);
-}
-
-static void
-on_error(struct parse *p, const struct span *caps, int arg)
-{
-	(void)caps, (void)arg;
-	if (p->level != 'D' && p->level != 'I')
-		set_error(p);
-}
-
-static void
-on_error_prefix(struct parse *p, const struct span *caps, int arg)
-{
-	(void)caps, (void)arg;
-	p->l->error_prefix = true;
-	set_error(p);
-}
-
 #define FLAG(name) (int)offsetof(struct elog, name)
 
 /*
@@ -642,14 +344,14 @@ static const struct row rows[] = {
 	{ NULL, "loaded meta data with %*", on_loading, 0 },
 	{ NULL, "- kv %d: general.architecture str = %s", on_architecture, 1 },
 	{ NULL, "arch = %s", on_architecture, 0 },
-	{ NULL, "using device %*", on_device, 0 },
-	{ "ggml_vulkan", "%d = %*", on_vulkan_device, 1 },
-	{ "Vulkan*", "%* | uma: %*", on_vulkan_device, 0 },
-	{ "ggml_vulkan", "Warning: Device type is CPU%*", on_cpu_type, 0 },
-	{ NULL, "%*, compute capability %d.%*", on_listed, 0 },
-	{ NULL, "%*, gfx%*", on_listed, 0 },
+	{ NULL, "using device %*", elog_on_device, 0 },
+	{ "ggml_vulkan", "%d = %*", elog_on_vulkan_device, 1 },
+	{ "Vulkan*", "%* | uma: %*", elog_on_vulkan_device, 0 },
+	{ "ggml_vulkan", "Warning: Device type is CPU%*", elog_on_cpu_type, 0 },
+	{ NULL, "%*, compute capability %d.%*", elog_on_listed, 0 },
+	{ NULL, "%*, gfx%*", elog_on_listed, 0 },
 	{ NULL, "offloaded %d/%d layers to GPU", on_offloaded, 0 },
-	{ "warning", "no usable GPU found%*", on_flag, FLAG(no_gpu_warning) },
+	{ "warning", "no usable GPU found%*", elog_on_flag, FLAG(no_gpu_warning) },
 	/* context and cache */
 	{ NULL, "constructing llama_context", on_context, 0 },
 	{ "llama_new_context_with_model", "n_ctx = %d", on_context, 0 },
@@ -687,62 +389,62 @@ static const struct row rows[] = {
 	{ "generate", "n_ctx = %d, n_batch = %d, n_predict = %d,%*", on_predict, 2 },
 	{ "n_remain", "%d", on_remain, 0 },
 	/* devices that fail */
-	{ "ggml_cuda_init", "failed to initialize %*", on_trouble, FLAG(backend_init_failed) },
-	{ "ggml_vulkan", "No devices found.", on_trouble, FLAG(backend_init_failed) },
-	{ NULL, "failed to initialize %s backend", on_trouble, FLAG(backend_init_failed) },
-	{ NULL, "failed to initialize the context: failed to initialize %s backend", on_trouble, FLAG(backend_init_failed) },
-	{ "ggml_metal*", "error: failed to %*", on_trouble, FLAG(backend_init_failed) },
-	{ "ggml_vulkan", "device lost on %*", on_trouble, FLAG(device_lost) },
-	{ NULL, "%*ErrorDeviceLost%*", on_trouble, FLAG(device_lost) },
-	{ NULL, "%*VK_ERROR_DEVICE_LOST%*", on_trouble, FLAG(device_lost) },
-	{ NULL, "%*GPU is lost%*", on_trouble, FLAG(device_lost) },
-	{ NULL, "%*failed: out of memory%*", on_trouble, FLAG(out_of_memory) },
-	{ NULL, "%*ErrorOutOfDeviceMemory%*", on_trouble, FLAG(out_of_memory) },
-	{ NULL, "failed to allocate %s buffer of size %*", on_trouble, FLAG(out_of_memory) },
-	{ NULL, "%*failed to allocate buffer for kv cache%*", on_trouble, FLAG(out_of_memory) },
-	{ NULL, "%*failed to allocate compute %s buffers", on_trouble, FLAG(out_of_memory) },
-	{ NULL, "error loading model: unable to allocate %s buffer", on_trouble, FLAG(out_of_memory) },
+	{ "ggml_cuda_init", "failed to initialize %*", elog_on_trouble, FLAG(backend_init_failed) },
+	{ "ggml_vulkan", "No devices found.", elog_on_trouble, FLAG(backend_init_failed) },
+	{ NULL, "failed to initialize %s backend", elog_on_trouble, FLAG(backend_init_failed) },
+	{ NULL, "failed to initialize the context: failed to initialize %s backend", elog_on_trouble, FLAG(backend_init_failed) },
+	{ "ggml_metal*", "error: failed to %*", elog_on_trouble, FLAG(backend_init_failed) },
+	{ "ggml_vulkan", "device lost on %*", elog_on_trouble, FLAG(device_lost) },
+	{ NULL, "%*ErrorDeviceLost%*", elog_on_trouble, FLAG(device_lost) },
+	{ NULL, "%*VK_ERROR_DEVICE_LOST%*", elog_on_trouble, FLAG(device_lost) },
+	{ NULL, "%*GPU is lost%*", elog_on_trouble, FLAG(device_lost) },
+	{ NULL, "%*failed: out of memory%*", elog_on_trouble, FLAG(out_of_memory) },
+	{ NULL, "%*ErrorOutOfDeviceMemory%*", elog_on_trouble, FLAG(out_of_memory) },
+	{ NULL, "failed to allocate %s buffer of size %*", elog_on_trouble, FLAG(out_of_memory) },
+	{ NULL, "%*failed to allocate buffer for kv cache%*", elog_on_trouble, FLAG(out_of_memory) },
+	{ NULL, "%*failed to allocate compute %s buffers", elog_on_trouble, FLAG(out_of_memory) },
+	{ NULL, "error loading model: unable to allocate %s buffer", elog_on_trouble, FLAG(out_of_memory) },
 	/* what the engine refuses */
-	{ NULL, "%*V cache quantization requires flash_attn", on_trouble, FLAG(v_needs_fa) },
-	{ NULL, "%*quantized V cache requires flash_attn%*", on_trouble, FLAG(v_needs_fa) },
-	{ NULL, "%*quantized V cache was requested, but this requires Flash Attention%*", on_trouble, FLAG(v_needs_fa) },
-	{ NULL, "%s cache type %s with block size %d does not divide %*", on_trouble, FLAG(head_not_divisible) },
-	{ NULL, "%*Unsupported cache type: %s", on_trouble, FLAG(unknown_cache_type) },
-	{ NULL, "%*Invalid cache type: %s", on_trouble, FLAG(unknown_cache_type) },
-	{ NULL, "please use llama-completion instead", on_trouble, FLAG(conversation_refused) },
-	{ NULL, "--no-conversation is not supported by %*", on_trouble, FLAG(conversation_refused) },
-	{ "commands", "", on_flag, FLAG(speaks_cli_only) },
+	{ NULL, "%*V cache quantization requires flash_attn", elog_on_trouble, FLAG(v_needs_fa) },
+	{ NULL, "%*quantized V cache requires flash_attn%*", elog_on_trouble, FLAG(v_needs_fa) },
+	{ NULL, "%*quantized V cache was requested, but this requires Flash Attention%*", elog_on_trouble, FLAG(v_needs_fa) },
+	{ NULL, "%s cache type %s with block size %d does not divide %*", elog_on_trouble, FLAG(head_not_divisible) },
+	{ NULL, "%*Unsupported cache type: %s", elog_on_trouble, FLAG(unknown_cache_type) },
+	{ NULL, "%*Invalid cache type: %s", elog_on_trouble, FLAG(unknown_cache_type) },
+	{ NULL, "please use llama-completion instead", elog_on_trouble, FLAG(conversation_refused) },
+	{ NULL, "--no-conversation is not supported by %*", elog_on_trouble, FLAG(conversation_refused) },
+	{ "commands", "", elog_on_flag, FLAG(speaks_cli_only) },
 	/* model */
-	{ NULL, "failed to open GGUF file '%*' (%*)", on_model_open, 1 },
-	{ NULL, "error loading model: failed to open %*: %*", on_model_open, 1 },
-	{ "gguf_init*", "invalid magic%*", on_model, REASON_MODEL_NOT_GGUF },
-	{ "gguf_init*", "failed to read magic%*", on_model, REASON_MODEL_NOT_GGUF },
-	{ "gguf_init*", "failed to read %*", on_model, REASON_MODEL_MALFORMED },
-	{ NULL, "%*is not within the file bounds%*", on_model, REASON_MODEL_TRUNCATED },
-	{ NULL, "error loading model%*unknown model architecture%*", on_model, REASON_MODEL_NOT_SUITABLE },
-	{ NULL, "error loading model%*unsupported model architecture%*", on_model, REASON_MODEL_NOT_SUITABLE },
-	{ NULL, "error loading model: %*", on_model, REASON_MODEL_MALFORMED },
-	{ NULL, "failed to load model%*", on_model, REASON_MODEL_MALFORMED },
-	{ NULL, "error: unable to load model%*", on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "failed to open GGUF file '%*' (%*)", elog_on_model_open, 1 },
+	{ NULL, "error loading model: failed to open %*: %*", elog_on_model_open, 1 },
+	{ "gguf_init*", "invalid magic%*", elog_on_model, REASON_MODEL_NOT_GGUF },
+	{ "gguf_init*", "failed to read magic%*", elog_on_model, REASON_MODEL_NOT_GGUF },
+	{ "gguf_init*", "failed to read %*", elog_on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "%*is not within the file bounds%*", elog_on_model, REASON_MODEL_TRUNCATED },
+	{ NULL, "error loading model%*unknown model architecture%*", elog_on_model, REASON_MODEL_NOT_SUITABLE },
+	{ NULL, "error loading model%*unsupported model architecture%*", elog_on_model, REASON_MODEL_NOT_SUITABLE },
+	{ NULL, "error loading model: %*", elog_on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "failed to load model%*", elog_on_model, REASON_MODEL_MALFORMED },
+	{ NULL, "error: unable to load model%*", elog_on_model, REASON_MODEL_MALFORMED },
 	/* of the transcript: bytes were dropped here */
 	{ NULL, "#verify %s cut %d", on_cut, 0 },
 	/* ends */
-	{ NULL, "%*pre-allocated tensor (%*) in a buffer (%*) that cannot run the operation (%s)%*", on_op_unsupported, 1 },
-	{ NULL, "%*op not supported %*", on_op_refused, 0 },
-	{ NULL, "Missing op: %s for %*", on_op_missing, 0 },
-	{ "op", "%s for %*", on_op_missing, 0 },
-	{ NULL, "%*unsupported op '%*'%*", on_op_missing, 1 },
-	{ "GGML_ASSERT", "%*", on_abort, 0 },
-	{ NULL, "GGML_ASSERT(%*", on_abort, 0 },
-	{ NULL, "terminate called%*", on_abort, 0 },
-	{ NULL, "libc++abi: terminating%*", on_abort, 0 },
-	{ NULL, "Memory access fault by GPU%*", on_abort, 0 },
-	{ NULL, "%*(ggml_abort+%*", on_backtrace, 0 },
-	{ "Error", "%*", on_error_prefix, 0 },
-	{ "error", "%*", on_error, 0 },
-	{ NULL, "error: %*", on_error, 0 },
-	{ NULL, "error while handling %*", on_error, 0 },
-	{ NULL, "failed to %*", on_error, 0 },
+	{ NULL, "%*pre-allocated tensor (%*) in a buffer (%*) that cannot run the operation (%s)%*", elog_on_op_unsupported, 1 },
+	{ NULL, "%*op not supported %*", elog_on_op_refused, 0 },
+	{ NULL, "Missing op: %s for %*", elog_on_op_missing, 0 },
+	{ "op", "%s for %*", elog_on_op_missing, 0 },
+	{ NULL, "%*unsupported op '%*'%*", elog_on_op_missing, 1 },
+	{ "GGML_ASSERT", "%*", elog_on_abort, 0 },
+	{ NULL, "GGML_ASSERT(%*", elog_on_abort, 0 },
+	{ NULL, "terminate called%*", elog_on_abort, 0 },
+	{ NULL, "libc++abi: terminating%*", elog_on_abort, 0 },
+	{ NULL, "Memory access fault by GPU%*", elog_on_abort, 0 },
+	{ NULL, "%*(ggml_abort+%*", elog_on_backtrace, 0 },
+	{ "Error", "%*", elog_on_error_prefix, 0 },
+	{ "error", "%*", elog_on_error, 0 },
+	{ NULL, "error: %*", elog_on_error, 0 },
+	{ NULL, "error while handling %*", elog_on_error, 0 },
+	{ NULL, "failed to %*", elog_on_error, 0 },
 };
 
 /* ---- lines ---- */
@@ -857,9 +559,9 @@ message_whole(void *arg, struct span line, char level, size_t number)
 	p->took = false;
 	usage_add(p);
 	if (level == 'E')
-		set_error(p);
+		elog_set_error(p);
 	if (source_split(line, &body))
-		source_abort(p, line, body);
+		elog_source_abort(p, line, body);
 	else
 		head_split(line, &fn, &body);
 	memset(caps, 0, sizeof caps);
