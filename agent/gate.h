@@ -158,6 +158,8 @@ enum reason gate_reason_of(const struct err *e);
 
 /* ---- after a worker's death ---- */
 
+/* restore.c: what the events of a dead worker say of its gates; NULL path: nothing. */
+void work_from_events(struct work *w, const char *events_path);
 /* Fills host, device, model or source from the log of such a gate that passed. */
 void work_restore(struct work *w, const struct gate *g);
 /* Lists and hashes the log of a gate that was in work, as it stands. */

@@ -102,18 +102,11 @@ device_files_note(struct transcript *t)
 	}
 }
 
+/* WSL's kernels say so in their release. */
 static const char *
-wsl_kind(void)
+wsl_kind(const char *release)
 {
-	char *text = NULL;
-	size_t len;
-	const char *kind = "no";
-
-	if (plat_read_file("/proc/version", 4096, &text, &len, NULL) == 0 &&
-	    (strstr(text, "microsoft") != NULL || strstr(text, "Microsoft") != NULL))
-		kind = "2";
-	free(text);
-	return kind;
+	return strcasestr(release, "microsoft") != NULL ? "2" : "no";
 }
 
 /* One source into the log.  A tool that is not there is a fact. */
@@ -149,9 +142,10 @@ gpu_log(const struct work *w, struct transcript *t, struct err *e)
 	size_t i;
 
 	gate_factf(t, "wantedDevice", "%s", w->job->device ? w->job->device : "");
-	if (machine_uname(&u) == 0)
+	if (machine_uname(&u) == 0) {
 		gate_factf(t, "hostArch", "%s", u.machine);
-	gate_factf(t, "wsl", "%s", machine_dir() ? "no" : wsl_kind());
+		gate_factf(t, "wsl", "%s", wsl_kind(u.release));
+	}
 	if (machine_dir() != NULL)
 		gate_factf(t, "simulated", "%s", machine_name());
 	if (str_eq(getenv("ELIZA_ALLOW_SOFTWARE_VULKAN"), "1"))

@@ -271,7 +271,7 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_na
 		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
 		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
 		.placement = suite_placement_of(s->w->suite, s->g->family)};
-	struct smoke_verdict v;
+	struct smoke_verdict v = {0};
 	cJSON *o = cJSON_CreateObject();
 	char offload[32];
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/gate.h"
+#include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
 
@@ -167,4 +168,81 @@ work_strays(struct work *w)
 		work_artifact_file(w, names[i], NULL);
 		free(names[i]);
 	}
+}
+
+/* ---- events ---- */
+
+/* Gates that had ended keep what their events say, with their logs when the bytes are
+ * still those; the one in work is what was cut off. */
+static void
+gate_from_event(struct work *w, const cJSON *o)
+{
+	const char *name = json_str(o, "gate"), *log = json_str(o, "log");
+	const char *sha = json_str(o, "logSha256"), *reason = json_str(o, "reasonCode");
+	char path[GATE_PATH], hex[DIGEST_HEX];
+	struct gate *g;
+	uint64_t bytes;
+	int outcome = outcome_find(json_str(o, "outcome"));
+
+	for (g = w->gates; g < w->gates + w->gate_count; g++) {
+		if (name == NULL || strcmp(g->name, name) != 0)
+			continue;
+		if (str_eq(json_str(o, "state"), "start")) {
+			g->begun = json_int(o, "t", 0);
+			continue;
+		}
+		if (outcome < 0)
+			continue;
+		g->ended = json_int(o, "t", 0);
+		g->log_name[0] = '\0';
+		g->ms = json_int(o, "ms", 0);
+		g->j.outcome = (enum outcome)outcome;
+		g->j.reason = reason && reason_find(reason) > 0 ? (enum reason)reason_find(reason)
+								: REASON_NONE;
+		snprintf(g->j.detail, sizeof g->j.detail, "%s",
+			json_str(o, "detail") ? json_str(o, "detail") : "");
+		snprintf(g->j.hint, sizeof g->j.hint, "%s", json_str(o, "hint") ? json_str(o, "hint") : "");
+		if (log != NULL && sha != NULL && strchr(log, '/') == NULL &&
+		    work_path(w, log, path, sizeof path, NULL) == 0 &&
+		    digest_file(path, hex, &bytes, NULL) == 0 && strcmp(hex, sha) == 0) {
+			snprintf(g->log_name, sizeof g->log_name, "%s", log);
+			memcpy(g->log_sha256, hex, DIGEST_HEX);
+			work_artifact(w, log, hex, bytes, 0);
+			work_restore(w, g);
+		}
+	}
+}
+
+/* The log of a gate that was in work is what tells where it stopped. */
+static void
+log_from_event(struct work *w, const cJSON *o)
+{
+	const char *name = json_str(o, "gate"), *log = json_str(o, "name");
+	struct gate *g;
+
+	for (g = w->gates; g < w->gates + w->gate_count; g++)
+		if (g->ended == 0 && str_eq(name, g->name) && log != NULL &&
+		    strchr(log, '/') == NULL && strlen(log) < sizeof g->log_name)
+			memcpy(g->log_name, log, strlen(log) + 1);
+}
+
+void
+work_from_events(struct work *w, const char *events_path)
+{
+	char *text = NULL, *p, *nl;
+	size_t len;
+	cJSON *o;
+
+	if (events_path == NULL || plat_read_file(events_path, 256u << 20, &text, &len, NULL))
+		return;
+	for (p = text; (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
+		if (json_parse(p, (size_t)(nl - p), 1u << 20, &o, NULL))
+			continue;
+		if (str_eq(json_str(o, "type"), "gate"))
+			gate_from_event(w, o);
+		else if (str_eq(json_str(o, "type"), "log"))
+			log_from_event(w, o);
+		cJSON_Delete(o);
+	}
+	free(text);
 }

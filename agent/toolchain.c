@@ -40,7 +40,7 @@ nvcc_take(const char *path, char *best, size_t size, char version[48])
 	if (!plat_is_file(path))
 		return;
 	nvcc_version(path, v, sizeof v);
-	if (v[0] == '\0' || (version[0] != '\0' && version_compare(v, version) <= 0))
+	if (v[0] == '\0' || (version[0] != '\0' && chip_version_compare(v, version) <= 0))
 		return;
 	if (str_copy(best, size, path, NULL) == 0)
 		snprintf(version, 48, "%s", v);

@@ -196,7 +196,7 @@ chip_list_known(const char *list, char *bad, size_t size)
 }
 
 int
-version_compare(const char *a, const char *b)
+chip_version_compare(const char *a, const char *b)
 {
 	long x, y;
 	char *end;

@@ -28,6 +28,6 @@ const char *chip_nvcc(const char *chip);
  * compiler knows, NULL when all are fine. */
 bool chip_list_known(const char *list, char *bad, size_t size);
 /* -1, 0, 1 of dotted versions. */
-int version_compare(const char *a, const char *b);
+int chip_version_compare(const char *a, const char *b);
 
 #endif

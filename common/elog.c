@@ -292,45 +292,6 @@ on_split(struct parse *p, const struct span *caps, int arg)
 	}
 }
 
-static bool
-is_plain(const char *word)
-{
-	const char *c = word;
-
-	while (span_is_word(*c))
-		c++;
-	return c > word && *c == '\0';
-}
-
-/* caps: op, tensor with its size "(   1K)", backend with the cause of its choice */
-static void
-on_node(struct parse *p, const struct span *caps, int arg)
-{
-	struct span tensor = span_trim(caps[2]), backend = span_trim(caps[3]);
-	char op[16], name[24], where[16];
-	size_t i;
-
-	(void)arg;
-	p->took = true;
-	if (!p->real || p->trial)
-		return;
-	for (i = tensor.n; i > 0 && tensor.p[i - 1] != '('; i--)
-		;
-	tensor.n = i > 0 ? i - 1 : tensor.n;
-	for (i = 0; i < backend.n && !span_is_blank(backend.p[i]); i++)
-		;
-	backend.n = i;
-	span_copy(op, sizeof op, span_trim(caps[1]));
-	span_copy(name, sizeof name, span_trim(tensor));
-	span_copy(where, sizeof where, backend);
-	/* lines of two threads in one: what is no word names nothing */
-	if (!is_plain(op) || !is_plain(where)) {
-		p->l->torn++;
-		return;
-	}
-	elog_node(p->l, op, name, where, p->number, !p->talking);
-}
-
 #define FLAG(name) (int)offsetof(struct elog, name)
 
 /*
@@ -378,8 +339,8 @@ static const struct row rows[] = {
 	{ NULL, "graph splits = %*", on_reserved, 0 },
 	{ NULL, "graph splits (measure): %*", on_reserved, 0 },
 	{ NULL, "## SPLIT #%d: %*", on_split, 0 },
-	{ NULL, "node #%*(%*): %* [%*] %*", on_node, 0 },
-	{ NULL, "node #%*(%*): %* [%*]", on_node, 0 },
+	{ NULL, "node #%*(%*): %* [%*] %*", elog_on_node, 0 },
+	{ NULL, "node #%*(%*): %* [%*]", elog_on_node, 0 },
 	/* timings */
 	{ NULL, "prompt eval time = %f ms / %d tokens%*", on_prompt_time, 0 },
 	{ NULL, "eval time = %f ms / %d runs%*", on_runs, 0 },
@@ -449,79 +410,6 @@ static const struct row rows[] = {
 
 /* ---- lines ---- */
 
-/* "llama_kv_cache: text", "srv    load_model: text", "main : text": the last word
- * before the colon is the function.  Changes nothing when the line has none. */
-static void
-head_split(struct span line, struct span *fn, struct span *body)
-{
-	size_t i = 0, start = 0, end = 0;
-	int words = 0;
-
-	while (words < 2) {
-		start = i;
-		while (i < line.n && (span_is_word(line.p[i]) || line.p[i] == '~'))
-			i++;
-		if (i == start || i - start > 64)
-			return;
-		end = i;
-		words++;
-		while (i < line.n && span_is_blank(line.p[i]))
-			i++;
-		if (i < line.n && line.p[i] == ':')
-			break;
-	}
-	if (i >= line.n || line.p[i] != ':' ||
-	    (i + 1 < line.n && !span_is_blank(line.p[i + 1])))
-		return;
-	fn->p = line.p + start;
-	fn->n = end - start;
-	body->p = line.p + i + 1;
-	body->n = line.n - i - 1;
-	*body = span_trim(*body);
-}
-
-/* "/src/ggml.cpp:974: text", which only an abort prints.  Gives the text. */
-static bool
-source_split(struct span line, struct span *body)
-{
-	static const char *const ends[] = {
-		".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".m", ".mm",
-	};
-	size_t i, j, k, n;
-
-	for (i = 0; i < line.n && i < 512; i++) {
-		if (line.p[i] != ':')
-			continue;
-		for (j = i + 1; j < line.n && span_is_digit(line.p[j]); j++)
-			;
-		if (j == i + 1 || j + 1 >= line.n || line.p[j] != ':' ||
-		    line.p[j + 1] != ' ')
-			continue;
-		for (k = 0; k < str_count(ends); k++) {
-			n = strlen(ends[k]);
-			if (i > n && memcmp(line.p + i - n, ends[k], n) == 0) {
-				body->p = line.p + j + 2;
-				body->n = line.n - j - 2;
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-static bool
-fn_matches(const char *want, struct span fn)
-{
-	size_t n;
-
-	if (want == NULL)
-		return true;
-	n = strlen(want);
-	if (want[n - 1] == '*')
-		return fn.n >= n - 1 && memcmp(fn.p, want, n - 1) == 0;
-	return fn.n == n && memcmp(fn.p, want, n) == 0;
-}
-
 /* Keeps the lines after a refused cache type, as long as they fit. */
 static void
 usage_add(struct parse *p)
@@ -560,30 +448,15 @@ message_whole(void *arg, struct span line, char level, size_t number)
 	usage_add(p);
 	if (level == 'E')
 		elog_set_error(p);
-	if (source_split(line, &body))
+	if (elog_source_split(line, &body))
 		elog_source_abort(p, line, body);
 	else
-		head_split(line, &fn, &body);
+		elog_head_split(line, &fn, &body);
 	memset(caps, 0, sizeof caps);
 	for (i = 0; i < str_count(rows); i++)
-		if (fn_matches(rows[i].fn, fn) && span_match(body, rows[i].pat, caps))
+		if (elog_fn_matches(rows[i].fn, fn) && span_match(body, rows[i].pat, caps))
 			rows[i].fill(p, caps, rows[i].arg);
 	torn_note(p, line);
-}
-
-/* Where a message begins that another thread's, or the model's, words stand before. */
-static size_t
-glued_at(struct span s)
-{
-	static const char *const fronts[] = { "node #", "## SPLIT #", "llama_kv_cache:" };
-	size_t at, k;
-
-	for (at = 1; at + 6 < s.n; at++)
-		for (k = 0; k < str_count(fronts); k++)
-			if (s.p[at] == fronts[k][0] && at + strlen(fronts[k]) <= s.n &&
-			    memcmp(s.p + at, fronts[k], strlen(fronts[k])) == 0)
-				return at;
-	return s.n;
 }
 
 static void
@@ -593,7 +466,7 @@ message_parse(void *arg, struct span line, char level, size_t number)
 	size_t at;
 
 	while (rest.n > 0) {
-		at = glued_at(rest);
+		at = elog_glued_at(rest);
 		line.p = rest.p;
 		line.n = at;
 		line = span_trim(line);

@@ -38,6 +38,7 @@ struct parse {
 /* elog_trouble.c: what rows fill in of devices, refusals and ends.  caps are the texts of
  * the row's fields. */
 void elog_set_error(struct parse *p);
+void elog_on_node(struct parse *p, const struct span *caps, int arg);
 void elog_on_device(struct parse *p, const struct span *caps, int arg);
 void elog_on_vulkan_device(struct parse *p, const struct span *caps, int arg);
 void elog_on_listed(struct parse *p, const struct span *caps, int arg);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/elog.h"
+#include "common/str.h"
 
 static bool
 level_is(char c)
@@ -144,4 +145,93 @@ elog_messages(const char *log, size_t len, elog_message_fn each, void *arg)
 		to.line += at + n < len && log[at + n] == '\n';
 		at += n + 1;
 	}
+}
+
+/* ---- parts of a message ---- */
+
+/* "llama_kv_cache: text", "srv    load_model: text", "main : text": the last word
+ * before the colon is the function.  Changes nothing when the line has none. */
+void
+elog_head_split(struct span line, struct span *fn, struct span *body)
+{
+	size_t i = 0, start = 0, end = 0;
+	int words = 0;
+
+	while (words < 2) {
+		start = i;
+		while (i < line.n && (span_is_word(line.p[i]) || line.p[i] == '~'))
+			i++;
+		if (i == start || i - start > 64)
+			return;
+		end = i;
+		words++;
+		while (i < line.n && span_is_blank(line.p[i]))
+			i++;
+		if (i < line.n && line.p[i] == ':')
+			break;
+	}
+	if (i >= line.n || line.p[i] != ':' ||
+	    (i + 1 < line.n && !span_is_blank(line.p[i + 1])))
+		return;
+	fn->p = line.p + start;
+	fn->n = end - start;
+	body->p = line.p + i + 1;
+	body->n = line.n - i - 1;
+	*body = span_trim(*body);
+}
+
+/* "/src/ggml.cpp:974: text", which only an abort prints.  Gives the text. */
+bool
+elog_source_split(struct span line, struct span *body)
+{
+	static const char *const ends[] = {
+		".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".m", ".mm",
+	};
+	size_t i, j, k, n;
+
+	for (i = 0; i < line.n && i < 512; i++) {
+		if (line.p[i] != ':')
+			continue;
+		for (j = i + 1; j < line.n && span_is_digit(line.p[j]); j++)
+			;
+		if (j == i + 1 || j + 1 >= line.n || line.p[j] != ':' ||
+		    line.p[j + 1] != ' ')
+			continue;
+		for (k = 0; k < str_count(ends); k++) {
+			n = strlen(ends[k]);
+			if (i > n && memcmp(line.p + i - n, ends[k], n) == 0) {
+				body->p = line.p + j + 2;
+				body->n = line.n - j - 2;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool
+elog_fn_matches(const char *want, struct span fn)
+{
+	size_t n;
+
+	if (want == NULL)
+		return true;
+	n = strlen(want);
+	if (want[n - 1] == '*')
+		return fn.n >= n - 1 && memcmp(fn.p, want, n - 1) == 0;
+	return fn.n == n && memcmp(fn.p, want, n) == 0;
+}
+
+size_t
+elog_glued_at(struct span s)
+{
+	static const char *const fronts[] = { "node #", "## SPLIT #", "llama_kv_cache:" };
+	size_t at, k;
+
+	for (at = 1; at + 6 < s.n; at++)
+		for (k = 0; k < str_count(fronts); k++)
+			if (s.p[at] == fronts[k][0] && at + strlen(fronts[k]) <= s.n &&
+			    memcmp(s.p + at, fronts[k], strlen(fronts[k])) == 0)
+				return at;
+	return s.n;
 }

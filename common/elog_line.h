@@ -18,6 +18,17 @@ typedef void (*elog_message_fn)(void *arg, struct span text, char level, size_t 
 
 void elog_messages(const char *log, size_t len, elog_message_fn each, void *arg);
 
+/* "llama_kv_cache: text", "srv    load_model: text": *fn is the last word before the colon,
+ * *body what follows; both stay as they are when the message has none. */
+void elog_head_split(struct span line, struct span *fn, struct span *body);
+/* "/path/ggml.c:123: text" of an abort. */
+bool elog_source_split(struct span line, struct span *body);
+/* want: NULL any, "x*" begins so. */
+bool elog_fn_matches(const char *want, struct span fn);
+/* Where a message begins that another thread's, or the model's, words stand before; s.n:
+ * nowhere. */
+size_t elog_glued_at(struct span s);
+
 struct elog;
 /* elog_place.c: a node of a computed graph.  proves: no word of the model can stand here;
  * else it counts only against the run. */

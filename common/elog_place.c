@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/elog.h"
+#include "common/elog_impl.h"
 #include "common/str.h"
 
 static void
@@ -178,4 +179,43 @@ elog_graph_end(struct elog *l)
 	if (l->open && !(l->open_reads && l->open_writes))
 		l->bare_graphs++;
 	l->open = l->open_reads = l->open_writes = false;
+}
+
+static bool
+is_plain(const char *word)
+{
+	const char *c = word;
+
+	while (span_is_word(*c))
+		c++;
+	return c > word && *c == '\0';
+}
+
+/* caps: op, tensor with its size "(   1K)", backend with the cause of its choice */
+void
+elog_on_node(struct parse *p, const struct span *caps, int arg)
+{
+	struct span tensor = span_trim(caps[2]), backend = span_trim(caps[3]);
+	char op[16], name[24], where[16];
+	size_t i;
+
+	(void)arg;
+	p->took = true;
+	if (!p->real || p->trial)
+		return;
+	for (i = tensor.n; i > 0 && tensor.p[i - 1] != '('; i--)
+		;
+	tensor.n = i > 0 ? i - 1 : tensor.n;
+	for (i = 0; i < backend.n && !span_is_blank(backend.p[i]); i++)
+		;
+	backend.n = i;
+	span_copy(op, sizeof op, span_trim(caps[1]));
+	span_copy(name, sizeof name, span_trim(tensor));
+	span_copy(where, sizeof where, backend);
+	/* lines of two threads in one: what is no word names nothing */
+	if (!is_plain(op) || !is_plain(where)) {
+		p->l->torn++;
+		return;
+	}
+	elog_node(p->l, op, name, where, p->number, !p->talking);
 }

@@ -183,7 +183,7 @@ toolchain_old(const char *log, size_t len, const struct judge_ask *ask, const ch
 	if (strcmp(prebuilt, "true") == 0)
 		return false;
 	if (ask->lane->api == API_CUDA && nvcc[0] != '\0' && least[0] != '\0' &&
-	    version_compare(nvcc, least) < 0) {
+	    chip_version_compare(nvcc, least) < 0) {
 		judgement_set(out, REASON_TOOLCHAIN_TOO_OLD, "nvcc %s does not know %s, which needs %s", nvcc,
 			chip, least);
 		return true;

@@ -98,7 +98,7 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 {
 	struct smoke_facts *f;
 	struct smoke_ask sa;
-	struct smoke_verdict v;
+	struct smoke_verdict v = {0};
 
 	if (judge_decided(log, len, out))
 		return;

@@ -43,6 +43,9 @@ device_read(const cJSON *o, struct tool_answer *out)
 	d->parent = (int)json_int(o, "parent", -1);
 	if (d->parent >= out->count - 1)
 		d->parent = -1;
+	/* a slice runs under its card's driver */
+	if (d->parent >= 0 && d->driver[0] == '\0')
+		snprintf(d->driver, sizeof d->driver, "%s", out->device[d->parent].driver);
 	d->memory_mib = json_int(o, "memoryMiB", -1);
 	d->used_mib = json_int(o, "usedMiB", -1);
 	d->utilization = json_int(o, "utilization", -1);

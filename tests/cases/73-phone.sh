@@ -1,6 +1,8 @@
 # The android lane through the real adb client and a loopback stand-in for the phone's end
 # (tests/fake/adbd.c).  No NDK and no phone is here: the compiler of the NDK and the
 # verifier's numbers are stand-ins, which the phone says of itself (ro.verify.simulated).
+# what the stand-ins' shells expand stays in single quotes
+# shellcheck disable=SC2016
 command -v adb >/dev/null || skip "adb is not installed"
 
 "${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$T/adbd" "$root/tests/fake/adbd.c" || fail "the stand-in compiles"
@@ -47,10 +49,10 @@ grep -q '"software":false' "$phone/verifier.json" || skip "no Vulkan device, not
 echo 0 >"$phone/verifier.exit"
 
 port=$((20000 + $$ % 20000))
-export ANDROID_ADB_SERVER_PORT=$((port + 1)) ANDROID_NDK_HOME=$ndk ELIZA_ANDROID_VULKAN_OUT_DIR=$out
+export ANDROID_ADB_SERVER_PORT="$((port + 1))" ANDROID_NDK_HOME="$ndk" ELIZA_ANDROID_VULKAN_OUT_DIR="$out"
 adbd_pid=
 phone_start() {
-	"$T/adbd" $port "$phone" "$@" 2>"$T/adbd.log" &
+	"$T/adbd" "$port" "$phone" "$@" 2>"$T/adbd.log" &
 	adbd_pid=$!
 	serial=127.0.0.1:$port
 	wait_for 10 sh -c "timeout 5 adb connect $serial | grep -q '^connected'" || fail "adb connects"

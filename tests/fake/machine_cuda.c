@@ -68,7 +68,7 @@ visible(int i)
 		d = NULL;
 		for (k = 0; k < machine_count(0); k++)
 			if (strcmp(machine_text(machine_device(k, 0), "uuid"), word) == 0 ||
-			    (word[0] >= '0' && word[0] <= '9' && atol(word) == k))
+			    (word[0] >= '0' && word[0] <= '9' && strtol(word, NULL, 10) == k))
 				d = machine_device(k, 0);
 		/* a slice has the same digits behind another prefix */
 		for (k = 0; d == NULL && strncmp(word, "MIG-", 4) == 0 && k < machine_count(0); k++)

@@ -27,7 +27,7 @@ visible(int i)
 		return machine_device(i, 0);
 	for (k = 0; i == 0 && k < machine_count(0); k++)
 		if (strcmp(machine_text(machine_device(k, 0), "uuid"), word) == 0 ||
-		    (word[0] >= '0' && word[0] <= '9' && atol(word) == k))
+		    (word[0] >= '0' && word[0] <= '9' && strtol(word, NULL, 10) == k))
 			return machine_device(k, 0);
 	return NULL;
 }

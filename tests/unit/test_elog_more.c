@@ -295,8 +295,8 @@ static void
 abort_of_an_op_in_every_spelling_is_op_not_supported(void **state)
 {
 	static const char *const aborts[] = {
-		"ggml_cuda_compute_forward: op not supported cache_k_l0 (view) (SET_ROWS)\n"
-		"/src/ggml/src/ggml-cuda/ggml-cuda.cu:2534: GGML_ASSERT(ok) failed\n",
+		("ggml_cuda_compute_forward: op not supported cache_k_l0 (view) (SET_ROWS)\n"
+		"/src/ggml/src/ggml-cuda/ggml-cuda.cu:2534: GGML_ASSERT(ok) failed\n"),
 		"0.00.413.571 E ggml_cuda_compute_forward: op not supported cache_k_l0 (view) (SET_ROWS)\n",
 		"ggml_vulkan: Missing op: SET_ROWS for f32 and i64 to tbq3_0\n/src/ggml-vulkan.cpp:9: fatal error\n",
 		"Missing op: SET_ROWS for f32 to tbq3_0\n",
