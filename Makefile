@@ -232,7 +232,7 @@ check: ## installs what the tests need; units and scenarios under ASan and UBSan
 	$(Q)deploy/fetch-nvcc >/dev/null || { [ $$? = 77 ] && echo "  NVCC skipped: there is none, and the CUDA kernels are not compiled"; }
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory metal-check
-	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
+	$(Q)$(MAKE) --no-print-directory MODE=asan programs machines unit
 	$(Q)$(MAKE) --no-print-directory programs
 	$(Q)tests/run build/$(TARGET)-asan
 .PHONY: metal-check metal-verify vulkan-verify
@@ -241,7 +241,7 @@ metal-check: $(if $(VULKAN),$(MODULES:%=$(DEV)/%.metal)) ## every shader can be 
 metal-verify: ## says that there is no program for Metal
 	$(Q)echo "blocked metal_host_not_built: the shaders are translated for Metal (make metal-check), but the program that would run them on a Mac is not built." >&2; exit 3
 asan: ## units and scenarios again, nothing installed
-	$(Q)$(MAKE) --no-print-directory MODE=asan programs unit
+	$(Q)$(MAKE) --no-print-directory MODE=asan programs machines unit
 	$(Q)tests/run build/$(TARGET)-asan
 fuzz: ## explore each parser for FUZZ_SECONDS (30), with clang
 	$(Q)deploy/install-packages build fuzz
