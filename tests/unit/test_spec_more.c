@@ -1,0 +1,345 @@
+/* Speculative decoding: logs of other engines and machines, and texts that only look like a run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/json.h"
+#include "common/judge.h"
+#include "common/plat.h"
+#include "common/spec.h"
+#include "common/str.h"
+
+#define B "#verify 0011223344556677 "
+#define ARCH "0.00.000.001 I llama_model_loader: - kv   0:                       general.architecture str              = gemma4\n"
+#define DRAFTER "0.00.000.002 I llama_model_loader: - kv   0:                       general.architecture str              = gemma4-assistant\n" \
+	"0.00.000.002 I llama_model_loader: - kv   9:        gemma4-assistant.nextn_predict_layers u32              = 4\n"
+#define FLASH "0.00.000.003 I llama_context: flash_attn            = enabled\n"
+#define SIZES(k, v) "0.00.000.004 I llama_kv_cache: size =    8.00 MiB (  2048 cells,   2 layers,  1/1 seqs), K (" k "):    4.00 MiB, V (" v "):    4.00 MiB\n"
+#define BUFFER(d) "0.00.000.004 I llama_kv_cache:      " d " KV buffer size =     8.00 MiB\n"
+#define CACHE BUFFER("CUDA0") SIZES("q8_0", "q8_0")
+#define ADDED "0.00.000.005 I common_speculative_init: adding speculative implementation 'draft-mtp'\n"
+#define STATISTICS(type, made, taken) "7.02.255.331 I statistics " type ": #calls(b,g,a) = 1 84 84, #gen drafts = 84, #acc drafts = 70, " \
+	"#gen tokens = " made ", #acc tokens = " taken ", dur(b,g,a) = 0.016, 825.426, 2.174 ms\n"
+#define FRONT ARCH DRAFTER FLASH CACHE
+#define PUBLISHED "../shared/upstream-data/plugins/plugin-local-inference/native/verify/evidence/platform/"
+
+static struct judgement
+judged(const char *text, size_t len, const char *lane, const char *argv, int exit)
+{
+	static char log[400000];
+	struct suite *s = NULL;
+	struct judge_ask ask = {.lane = lane_find(lane)};
+	struct judgement j;
+	size_t n;
+
+	assert_non_null(ask.lane);
+	assert_int_equal(suite_builtin("eliza-1-gemma", &s, NULL), 0);
+	ask.suite = s;
+	n = (size_t)snprintf(log, sizeof log, B "run {\"argv\":[\"/e/llama-cli\",\"-m\",\"g.gguf\"%s]}\n", argv);
+	assert_true(n + len + 200 < sizeof log);
+	memcpy(log + n, text, len);
+	n += len;
+	if (len > 0 && text[len - 1] != '\n')
+		log[n++] = '\n';
+	n += (size_t)snprintf(log + n, sizeof log - n, B "end {\"exit\":%d,\"signal\":0,\"ms\":1,\"bytes\":%zu,"
+		"\"dropped\":0}\n", exit, len);
+	judge_of(GATE_MTP)(log, n, &ask, &j);
+	suite_free(s);
+	return j;
+}
+
+static void
+gives_on(const char *lane, const char *text, enum reason wanted)
+{
+	struct judgement j = judged(text, strlen(text), lane, ",\"--spec-type\",\"draft-mtp\"", 0);
+
+	if (j.reason != wanted)
+		fail_msg("wanted %s, got %s: %s\n%s", reason_name(wanted), reason_name(j.reason), j.detail, text);
+}
+
+static void
+gives(const char *text, enum reason wanted)
+{
+	gives_on("cuda", text, wanted);
+}
+
+/* No pass, whatever the reason is. */
+static void
+refuses(const char *text)
+{
+	struct judgement j = judged(text, strlen(text), "cuda", ",\"--spec-type\",\"draft-mtp\"", 0);
+
+	if (j.outcome == OUTCOME_PASS)
+		fail_msg("passed: %s\n%s", j.detail, text);
+}
+
+static void
+terminals_and_windows_do_not_change_a_good_log(void **state)
+{
+	(void)state;
+	gives("\xef\xbb\xbf" "build: 1\r\n" "0.00.000.001 I llama_model_loader: - kv   0: general.architecture str = gemma4\r\n"
+		"0.00.000.003 I llama_context: flash_attn    = enabled\r\n"
+		"0.00.000.004 I llama_kv_cache:      CUDA0 KV buffer size =     8.00 MiB\r\n"
+		"0.00.000.004 I llama_kv_cache: size =    8.00 MiB (  2048 cells,   2 layers,  1/1 seqs), K (q8_0):    4.00 MiB, V (q8_0):    4.00 MiB\r\n"
+		"0.00.000.005 I common_speculative_init: adding speculative implementation 'draft-mtp'\r\n"
+		"draft acceptance rate = 0.69811 (  111 accepted /   159 generated)\r\n", REASON_NONE);
+	gives(FRONT ADDED "\x1b[34m7.02.255.331\x1b[0m \x1b[32mI \x1b[0mstatistics draft-mtp: #calls(b,g,a) = 1 84 84, #gen drafts = 84, "
+		"#acc drafts = 70, #gen tokens = 159, #acc tokens = 111, dur(b,g,a) = 0.016, 825.426, 2.174 ms\n", REASON_NONE);
+	gives(FRONT ADDED "The lamp turns.7.02.255.331 I statistics draft-mtp: #calls(b,g,a) = 1 84 84, #gen drafts = 84, "
+		"#acc drafts = 70, #gen tokens = 159, #acc tokens = 111, dur(b,g,a) = 0.016, 825.426, 2.174 ms\n", REASON_NONE);
+}
+
+static void
+every_lane_has_its_own_device(void **state)
+{
+	(void)state;
+	gives_on("vulkan", ARCH FLASH BUFFER("Vulkan0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
+	gives_on("rocm", ARCH FLASH BUFFER("ROCm0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
+	gives_on("vulkan", ARCH FLASH BUFFER("CUDA0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"),
+		REASON_KV_NOT_ON_DEVICE);
+	gives_on("cuda", ARCH FLASH BUFFER("CUDA_Host") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"),
+		REASON_KV_NOT_ON_DEVICE);
+}
+
+static void
+every_stock_type_passes_and_every_fork_type_does_not(void **state)
+{
+	static const char *const stock[] = {"f16", "f32", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl"};
+	static const char *const fork[] = {"tbq1_0", "tbq2_0", "tbq3_0", "tbq4_0", "tbq3_0_tcq", "tbq3_tcq", "turbo2", "turbo3",
+		"turbo4", "turbo2_0", "turbo3_0", "turbo4_0", "turbo2_tcq", "turbo3_tcq", "qjl1_256", "qjl1_512", "q4_polar",
+		"q8_01", "f16x", "?"};
+	char text[4096];
+	size_t i;
+	int k;
+
+	(void)state;
+	for (i = 0; i < str_count(stock); i++) {
+		snprintf(text, sizeof text, ARCH FLASH BUFFER("CUDA0") "llama_kv_cache: size = 8.00 MiB ( 2048 cells, 2 layers, 1/1 seqs), "
+			"K (%s): 4.00 MiB, V (%s): 4.00 MiB\n" ADDED STATISTICS("draft-mtp", "159", "111"), stock[i], stock[i]);
+		gives(text, REASON_NONE);
+	}
+	for (i = 0; i < str_count(fork); i++)
+		for (k = 0; k < 2; k++) {
+			snprintf(text, sizeof text, ARCH FLASH BUFFER("CUDA0") "llama_kv_cache: size = 8.00 MiB ( 2048 cells, 2 layers, 1/1 seqs), "
+				"K (%s): 4.00 MiB, V (%s): 4.00 MiB\n" ADDED STATISTICS("draft-mtp", "159", "111"), k ? "q8_0" : fork[i],
+				k ? fork[i] : "q8_0");
+			gives(text, REASON_KV_NOT_STOCK);
+		}
+	/* the second cache of a model with sliding windows, or the drafter's */
+	gives(FRONT BUFFER("CUDA0") SIZES("f16", "tbq4_0") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_KV_NOT_STOCK);
+}
+
+static void
+acceptance_has_a_floor_and_a_ceiling_that_is_told(void **state)
+{
+	struct judgement j;
+	static const char high[] = FRONT ADDED STATISTICS("draft-mtp", "100", "96");
+	static const char all[] = FRONT ADDED STATISTICS("draft-mtp", "100", "100");
+
+	(void)state;
+	gives(FRONT ADDED STATISTICS("draft-mtp", "100", "5"), REASON_NONE);
+	gives(FRONT ADDED STATISTICS("draft-mtp", "1000", "49"), REASON_ACCEPTANCE_LOW);
+	gives(FRONT ADDED STATISTICS("draft-mtp", "100", "95"), REASON_NONE);
+	j = judged(high, sizeof high - 1, "cuda", ",\"--spec-type\",\"mtp\"", 0);
+	assert_int_equal(j.reason, REASON_NONE);
+	assert_non_null(strstr(j.detail, "above the ceiling"));
+	j = judged(all, sizeof all - 1, "cuda", ",\"--spec-type\",\"mtp\"", 0);
+	assert_int_equal(j.reason, REASON_NONE);
+	assert_non_null(strstr(j.detail, "above the ceiling"));
+	gives(FRONT ADDED STATISTICS("draft-mtp", "100", "101"), REASON_UNKNOWN_TOOL_FORMAT);
+	gives(FRONT ADDED STATISTICS("draft-mtp", "0", "0"), REASON_NO_DRAFT_ACCEPTED);
+	gives(FRONT ADDED STATISTICS("draft-mtp", "159", "0"), REASON_NO_DRAFT_ACCEPTED);
+}
+
+static void
+the_right_speculator_counts_beside_others(void **state)
+{
+	(void)state;
+	/* one line per speculator: mtp made none of the accepted ones */
+	gives(FRONT ADDED STATISTICS("ngram-simple", "159", "111") STATISTICS("draft-mtp", "20", "0"), REASON_NO_DRAFT_ACCEPTED);
+	gives(FRONT ADDED STATISTICS("draft-mtp", "20", "0") STATISTICS("draft-simple", "159", "111"), REASON_NO_DRAFT_ACCEPTED);
+	gives(FRONT ADDED "draft acceptance rate = 0.69811 (  111 accepted /   159 generated)\n"
+		STATISTICS("ngram-mod", "159", "111") STATISTICS("draft-mtp", "20", "0"), REASON_NO_DRAFT_ACCEPTED);
+	gives(FRONT ADDED STATISTICS("draft-mtp", "159", "111") STATISTICS("ngram-mod", "9", "0"), REASON_NONE);
+	/* cumulative: the last line of the run counts */
+	gives(FRONT ADDED STATISTICS("draft-mtp", "0", "0") STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
+	refuses(FRONT "0.00.000.005 I common_speculative_init: adding speculative implementation 'dflash'\n"
+		STATISTICS("dflash", "159", "111"));
+	refuses(FRONT "0.00.000.005 I common_speculative_init: adding speculative implementation 'draft-mtp-like'\n"
+		STATISTICS("draft-mtp-like", "159", "111"));
+	refuses(FRONT ADDED STATISTICS("draft-simple", "159", "111") "n_drafted = 159\nn_accept  = 111\n");
+}
+
+static void
+words_about_a_run_are_no_run(void **state)
+{
+	(void)state;
+	refuses("# Gemma-4-E2B MTP drafter, draft-mtp, Flash Attention enabled, K (q8_0) V (q8_0), 41-49% accepted\n");
+	refuses(FRONT ADDED "Draft acceptance ~41-49% (was ~2% before the fork-MTP correctness fixes).\n");
+	refuses(FRONT ADDED "we drafted 100 and accepted 44 tokens\n");
+	refuses(FRONT ADDED "MTP: drafted some accepted 44\n");
+	refuses(FRONT ADDED "MTP: drafted -100 accepted -44\n");
+	refuses(FRONT ADDED "n_drafted = 100\n");
+	refuses(FRONT ADDED "n_accept = 44\n");
+	refuses(FRONT ADDED "accept    = 69.811%\n");
+	refuses(FRONT ADDED "draft acceptance rate = 0.69811\n");
+	refuses(FRONT "the engine is adding speculative implementation 'draft-mtp' soon\n" STATISTICS("draft-mtp", "159", "111"));
+	refuses(FRONT "command: llama-cli --spec-type draft-mtp\n" STATISTICS("draft-mtp", "159", "111"));
+	refuses("");
+	refuses("\n\n\n");
+}
+
+static void
+flash_attention_must_stay_on(void **state)
+{
+	(void)state;
+	gives(ARCH "llama_context: flash_attn = auto\n" CACHE ADDED STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+	gives(ARCH "llama_context: flash_attn = disabled\n" CACHE ADDED STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+	gives(ARCH FLASH CACHE "0.00.000.009 W llama_context: Flash Attention was auto, set to disabled\n" ADDED
+		STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+	gives(ARCH FLASH CACHE "0.00.000.009 W llama_context: V embeddings have different sizes across layers and FA is not enabled - padding\n"
+		ADDED STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+	gives(ARCH "ggml_metal_library_compile_pipeline: compiling pipeline: base = 'kernel_flash_attn_ext_f16_dk64_dv64'\n" CACHE ADDED
+		STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+}
+
+static void
+a_neighbour_of_the_architecture_is_not_it(void **state)
+{
+	static const char *const others[] = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4x", "gemma4-assistant", "Gemma4"};
+	char text[4096];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(others); i++) {
+		snprintf(text, sizeof text, "llama_model_loader: - kv 0: general.architecture str = %s\n" FLASH CACHE ADDED
+			STATISTICS("draft-mtp", "159", "111"), others[i]);
+		gives(text, REASON_MODEL_NOT_SUITABLE);
+	}
+}
+
+static void
+an_engine_that_refuses_the_option_is_named_so(void **state)
+{
+	static const char *const said[] = {
+		"error: invalid argument: --spec-type\n",
+		"error while handling argument \"--spec-type\": unknown speculative type: draft-mtp\n\nusage:\n--spec-type none,ngram-simple\n",
+		"error while handling argument \"--spec-type\": unknown speculative decoding type without draft model\n",
+	};
+	struct judgement j;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(said); i++) {
+		j = judged(said[i], strlen(said[i]), "cuda", ",\"--spec-type\",\"draft-mtp\"", 1);
+		if (j.reason != REASON_SPEC_NOT_IN_BUILD)
+			fail_msg("got %s: %s\n%s", reason_name(j.reason), j.detail, said[i]);
+	}
+	/* refused, and yet counters stand there: of whatever ran before */
+	refuses(FRONT ADDED STATISTICS("draft-mtp", "159", "111") "error: invalid argument: --spec-type\n");
+}
+
+static void
+a_good_run_that_ended_badly_is_no_pass(void **state)
+{
+	static const char good[] = FRONT ADDED STATISTICS("draft-mtp", "159", "111");
+	static const char *const argvs[] = {",\"--spec-type\",\"none\"", ",\"--spec-type\",\"ngram-simple\"", ",\"--spec-type\",\"dflash\"",
+		",\"--spec-type\"", ",\"-md\",\"draft-mtp\"", ",\"draft-mtp\"", ",\"--spec-type\",\"draft-mtp\",\"--spec-type\",\"copyspec\""};
+	size_t i;
+
+	(void)state;
+	assert_int_equal(judged(good, sizeof good - 1, "cuda", ",\"--spec-type\",\"draft-mtp\"", 0).reason, REASON_NONE);
+	assert_int_equal(judged(good, sizeof good - 1, "cuda", ",\"--spec-type\",\"draft-mtp\"", 134).reason, REASON_ENGINE_EXIT);
+	assert_int_equal(judged(good, sizeof good - 1, "cuda", ",\"--spec-type\",\"draft-mtp\"", -1).reason, REASON_ENGINE_EXIT);
+	for (i = 0; i < str_count(argvs); i++)
+		if (judged(good, sizeof good - 1, "cuda", argvs[i], 0).outcome == OUTCOME_PASS)
+			fail_msg("passed with %s", argvs[i]);
+}
+
+/* Any one line taken out that the claim rests on. */
+static void
+each_line_of_a_good_log_is_needed(void **state)
+{
+	static const char *const lines[] = {ARCH, FLASH, BUFFER("CUDA0"), SIZES("q8_0", "q8_0"), ADDED,
+		STATISTICS("draft-mtp", "159", "111")};
+	char text[4096];
+	size_t skip, i;
+
+	(void)state;
+	for (skip = 0; skip <= str_count(lines); skip++) {
+		text[0] = '\0';
+		for (i = 0; i < str_count(lines); i++)
+			if (i != skip)
+				snprintf(text + strlen(text), sizeof text - strlen(text), "%s", lines[i]);
+		if (skip == str_count(lines))
+			gives(text, REASON_NONE);
+		else
+			refuses(text);
+	}
+}
+
+static void
+published_files_and_samples_say_what_they_say(void **state)
+{
+	static const struct {
+		const char *path;
+		enum reason wanted;
+	} files[] = {
+		{"../shared/samples/probes/llama-cli/speculative-mtp-good.stderr.txt", REASON_NONE},
+		{"../shared/samples/probes/llama-cli/speculative-not-configured.stderr.txt", REASON_SPEC_NOT_USED},
+		{PUBLISHED "drafter-draft-mtp-metal.log", REASON_SPEC_NOT_USED},
+		{PUBLISHED "gemma4-assistant-fork-draft-mtp.log", REASON_SPEC_NOT_USED},
+		{PUBLISHED "darwin-arm64-metal-fused-llm.log", REASON_SPEC_NOT_USED},
+	};
+	char *part, *text;
+	size_t i, len, there = 0;
+
+	(void)state;
+	for (i = 0; i < str_count(files); i++) {
+		if (plat_read_file(files[i].path, 1u << 20, &part, &len, NULL)) {
+			print_message("skipped: %s is not here\n", files[i].path);
+			continue;
+		}
+		there++;
+		/* as it is, and then with everything in front of it that a good run has but the speculator */
+		if (judged(part, len, "cuda", ",\"--spec-type\",\"draft-mtp\"", 0).outcome == OUTCOME_PASS)
+			fail_msg("%s passed", files[i].path);
+		text = malloc(len + sizeof FRONT);
+		assert_non_null(text);
+		memcpy(text, FRONT, sizeof FRONT - 1);
+		memcpy(text + sizeof FRONT - 1, part, len);
+		text[sizeof FRONT - 1 + len] = '\0';
+		gives(text, files[i].wanted);
+		free(text);
+		free(part);
+	}
+	if (there == 0)
+		skip();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(terminals_and_windows_do_not_change_a_good_log),
+		cmocka_unit_test(every_lane_has_its_own_device),
+		cmocka_unit_test(every_stock_type_passes_and_every_fork_type_does_not),
+		cmocka_unit_test(acceptance_has_a_floor_and_a_ceiling_that_is_told),
+		cmocka_unit_test(the_right_speculator_counts_beside_others),
+		cmocka_unit_test(words_about_a_run_are_no_run),
+		cmocka_unit_test(flash_attention_must_stay_on),
+		cmocka_unit_test(a_neighbour_of_the_architecture_is_not_it),
+		cmocka_unit_test(an_engine_that_refuses_the_option_is_named_so),
+		cmocka_unit_test(a_good_run_that_ended_badly_is_no_pass),
+		cmocka_unit_test(each_line_of_a_good_log_is_needed),
+		cmocka_unit_test(published_files_and_samples_say_what_they_say),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
