@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/elog.h"
+#include "common/judge.h"
 #include "common/str.h"
 
 #define MAX_LOG (1u << 20)
@@ -105,11 +106,11 @@ no_prefix_of_a_good_log_passes(void **state)
 		log = read_log(goods[i].file, &len);
 		assert_int_equal(judge_bytes(log, len, goods[i].lane, goods[i].type, goods[i].tokens, false, 0).reason,
 			REASON_NONE);
-		step = len / 100 + 1;
+		step = len / 40 + 1;
 		for (k = 0; k < len; k++) {
 			random = random * 1664525u + 1013904223u;
 			/* every byte of the end, and some before it */
-			if (k + 600 < len && random % step != 0)
+			if (k + 200 < len && random % step != 0)
 				continue;
 			if (judge_bytes(log, k, goods[i].lane, goods[i].type, goods[i].tokens, false, 0).outcome !=
 			    OUTCOME_PASS)
@@ -119,6 +120,46 @@ no_prefix_of_a_good_log_passes(void **state)
 		}
 		free(log);
 	}
+}
+
+/* The whole log of a gate: its last section says how the engine ended. */
+static void
+no_prefix_of_a_gate_s_log_passes(void **state)
+{
+	static const char mark[] = "#verify 0123456789abcdef ";
+	struct err e = {0};
+	struct suite *su = NULL;
+	struct judge_ask ask = {.lane = lane("cpu"), .family = "q8_0"};
+	struct judgement j;
+	size_t len, n, k;
+	char *log = read_log("cpu-stock-v0.4.0-full-q8_0.log", &len), *gate = malloc(MAX_LOG);
+	judge_fn judge = judge_of(GATE_GRAPH_SMOKE);
+
+	(void)state;
+	assert_non_null(gate);
+	assert_int_equal(suite_builtin("llama.cpp", &su, &e), 0);
+	ask.suite = su;
+	n = (size_t)snprintf(gate, MAX_LOG, "%sfacts {}\npreload=none\n%send {}\n%srun {\"argv\":[\"/x/llama-completion\","
+		"\"-m\",\"/m.gguf\",\"-n\",\"4\",\"--cache-type-k\",\"q8_0\"]}\n", mark, mark, mark);
+	memcpy(gate + n, log, len);
+	n += len;
+	n += (size_t)snprintf(gate + n, MAX_LOG - n, "%send {\"exit\":0,\"signal\":0,\"ms\":97,\"timedOut\":false,"
+		"\"cancelled\":false,\"bytes\":%zu,\"dropped\":0}\n", mark, len);
+	judge(gate, n, &ask, &j);
+	if (j.outcome != OUTCOME_PASS)
+		print_error("%s\n", j.detail);
+	assert_int_equal(j.outcome, OUTCOME_PASS);
+	for (k = 0; k < n; k++) {
+		if (k + 200 < n && k % 1499 != 0)
+			continue;
+		judge(gate, k, &ask, &j);
+		if (j.outcome == OUTCOME_PASS)
+			print_error("passes with %zu of %zu bytes\n", k, n);
+		assert_int_not_equal(j.outcome, OUTCOME_PASS);
+	}
+	suite_free(su);
+	free(gate);
+	free(log);
 }
 
 static void
@@ -344,11 +385,117 @@ large_log_is_read_once(void **state)
 	free(log);
 }
 
+/* ---- at random, the same every time ---- */
+
+static uint32_t
+next_random(uint32_t *x, uint32_t below)
+{
+	*x = *x * 1664525u + 1013904223u;
+	return (uint32_t)((uint64_t)*x * below >> 32);
+}
+
+/* Puts a piece of another place of the log into it: what a second thread does. */
+static size_t
+interleave(char *log, size_t len, size_t size, uint32_t *x, bool whole_lines)
+{
+	size_t from = next_random(x, (uint32_t)len), at = next_random(x, (uint32_t)len), n, i;
+	char piece[600];
+
+	n = 1 + next_random(x, sizeof piece - 1);
+	n = from + n < len ? n : len - from;
+	if (whole_lines) {
+		/* a foreign line, that no thread of this engine prints as it stands */
+		n = (size_t)snprintf(piece, sizeof piece, "0.00.123.456 D ggml_foo: thread %u says %u\n",
+			(unsigned)from, (unsigned)at);
+	} else {
+		memcpy(piece, log + from, n);
+	}
+	for (i = 0; i < n; i++)
+		if (!whole_lines && next_random(x, 20) == 0)
+			piece[i] = '\n';
+	if (len + n > size)
+		return len;
+	memmove(log + at + n, log + at, len - at);
+	memcpy(log + at, piece, n);
+	return len + n;
+}
+
+/* Whatever is torn, glued or lost in it: nodes that ran on the CPU do not become a pass. */
+static void
+damage_makes_no_pass_of_a_failure(void **state)
+{
+	size_t len, whole, k;
+	char *good = read_log("h200-cuda-fork-96dd1a8-fa-off-tbq3_0.log", &whole), *log = malloc(MAX_LOG);
+	uint32_t x = 7, at, n;
+	int i, round;
+
+	(void)state;
+	assert_non_null(log);
+	for (round = 0; round < 24; round++) {
+		memcpy(log, good, whole);
+		len = whole;
+		for (i = 0; i < 1 + round % 30; i++) {
+			k = len;
+			switch (next_random(&x, 3)) {
+			case 0:
+				len = interleave(log, len, MAX_LOG, &x, false);
+				break;
+			case 1: /* lost */
+				at = next_random(&x, (uint32_t)k);
+				n = 1 + next_random(&x, 3000);
+				n = at + n < k ? n : (uint32_t)k - at;
+				memmove(log + at, log + at + n, k - at - n);
+				len = k - n;
+				break;
+			default: /* glued */
+				for (at = next_random(&x, (uint32_t)k); at < k && log[at] != '\n'; at++)
+					;
+				if (at < k)
+					log[at] = ' ';
+			}
+		}
+		assert_int_not_equal(judge_bytes(log, len, "cuda", "tbq3_0", 8, false, 0).outcome, OUTCOME_PASS);
+		assert_int_not_equal(judge_bytes(log, len, "cuda", "tbq3_0", 8, true, 0).outcome, OUTCOME_PASS);
+	}
+	free(log);
+	free(good);
+}
+
+/* A line of another thread in the middle of any other makes nothing run on the CPU. */
+static void
+foreign_lines_make_no_failure_of_a_pass(void **state)
+{
+	size_t len, whole;
+	char *good = read_log("h200-cuda-stock-v0.4.0-sched-debug2-q8_0.log", &whole), *log = malloc(MAX_LOG);
+	struct smoke_verdict v;
+	uint32_t x = 11;
+	int i, round, passed = 0;
+
+	(void)state;
+	assert_non_null(log);
+	for (round = 0; round < 24; round++) {
+		memcpy(log, good, whole);
+		len = whole;
+		for (i = 0; i < 1 + round % 8; i++)
+			len = interleave(log, len, MAX_LOG, &x, true);
+		v = judge_bytes(log, len, "cuda", "q8_0", 4, true, 0);
+		if (v.outcome == OUTCOME_FAIL)
+			print_error("round %d: %s %s\n", round, reason_name(v.reason), v.detail);
+		assert_int_not_equal(v.outcome, OUTCOME_FAIL);
+		passed += v.outcome == OUTCOME_PASS;
+	}
+	/* most places are in lines that nobody needs */
+	assert_true(passed > 4);
+	free(log);
+	free(good);
+}
+
 int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_prefix_of_a_good_log_passes),
+		cmocka_unit_test(no_prefix_of_a_gate_s_log_passes),
 		cmocka_unit_test(no_log_without_one_of_its_needed_lines_passes),
 		cmocka_unit_test(bytes_that_were_cut_out_may_have_held_a_node_on_the_cpu),
 		cmocka_unit_test(node_glued_behind_another_is_seen),
@@ -363,6 +510,8 @@ main(void)
 		cmocka_unit_test(device_of_another_lane_is_no_pass),
 		cmocka_unit_test(abort_of_an_op_in_every_spelling_is_op_not_supported),
 		cmocka_unit_test(large_log_is_read_once),
+		cmocka_unit_test(damage_makes_no_pass_of_a_failure),
+		cmocka_unit_test(foreign_lines_make_no_failure_of_a_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
