@@ -428,13 +428,20 @@ static const struct pair {
 	{"Vulkan", "vulkaninfo", false},
 };
 
+/* There the card is reached through /dev/dxg, and the kernel has no KFD. */
+static bool
+wsl_excuses(const struct agree *g, const struct agree_source *s)
+{
+	return g->wsl && strcmp(s->row->name, "KFD") == 0;
+}
+
 static bool
 pair_agrees(const struct agree *g, const struct pair *p, struct judgement *out)
 {
 	const struct agree_source *a = agree_source(g, p->a), *b = agree_source(g, p->b);
 	bool all;
 
-	if (is_mute(a) || is_mute(b))
+	if (is_mute(a) || is_mute(b) || wsl_excuses(g, a) || wsl_excuses(g, b))
 		return true;
 	/* a card in slices shows one of them to CUDA, and never itself */
 	all = !(p->hidden && (g->visible[0] != '\0' || has_mig(&b->a)));
@@ -451,12 +458,6 @@ peer_of(const struct agree *g, const struct agree_source *s)
 		if (&g->source[i] != s && sees_devices(&g->source[i]))
 			return &g->source[i];
 	return NULL;
-}
-
-static bool
-wsl_excuses(const struct agree *g, const struct agree_source *s)
-{
-	return g->wsl && strcmp(s->row->name, "KFD") == 0;
 }
 
 enum reason

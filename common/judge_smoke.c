@@ -14,11 +14,16 @@ judge_argv_value(const cJSON *argv, const char *option, const char *other)
 {
 	const cJSON *v;
 	const char *found = NULL;
+	size_t n = strlen(option);
 
-	cJSON_ArrayForEach(v, argv)
-		if (cJSON_IsString(v) && v->next != NULL &&
-		    (strcmp(v->valuestring, option) == 0 || strcmp(v->valuestring, other) == 0))
-			found = cJSON_GetStringValue(v->next);
+	cJSON_ArrayForEach(v, argv) {
+		if (!cJSON_IsString(v))
+			continue;
+		if (strcmp(v->valuestring, option) == 0 || strcmp(v->valuestring, other) == 0)
+			found = v->next != NULL ? cJSON_GetStringValue(v->next) : found;
+		else if (n > 2 && strncmp(v->valuestring, option, n) == 0 && v->valuestring[n] == '=')
+			found = v->valuestring + n + 1;
+	}
 	return found;
 }
 

@@ -43,6 +43,7 @@ struct parse {
 	enum worth worth;
 	int64_t n_drafted, n_accept;
 	bool foreign;      /* statistics of another speculator stand there */
+	bool torn;         /* the line has no end: what it counts may go on */
 	char kv_device[32];
 };
 
@@ -54,7 +55,7 @@ struct row {
 static void
 counters(struct parse *p, enum worth worth, int64_t drafted, int64_t accepted, struct span line)
 {
-	if (worth < p->worth)
+	if (worth < p->worth || p->torn)
 		return;
 	p->worth = worth;
 	p->f->drafted = drafted;
@@ -118,12 +119,21 @@ static void
 on_kv_types(struct parse *p, const struct span *caps, struct span line)
 {
 	struct spec_facts *f = p->f;
+	char k[sizeof f->kv[0].k], v[sizeof f->kv[0].v];
+	int i = f->kv_count;
 
 	(void)line;
-	if (span_number(caps[0]) <= 0 || f->kv_count == SPEC_MAX_KV)
+	if (span_number(caps[0]) <= 0)
 		return;
-	span_copy(f->kv[f->kv_count].k, sizeof f->kv[0].k, caps[2]);
-	span_copy(f->kv[f->kv_count++].v, sizeof f->kv[0].v, caps[4]);
+	span_copy(k, sizeof k, caps[2]);
+	span_copy(v, sizeof v, caps[4]);
+	if (i == SPEC_MAX_KV && spec_is_stock(k) && spec_is_stock(v))
+		return;
+	/* one that must not be is kept where others have no room */
+	i -= i == SPEC_MAX_KV;
+	memcpy(f->kv[i].k, k, sizeof k);
+	memcpy(f->kv[i].v, v, sizeof v);
+	f->kv_count = i + 1;
 }
 
 static void
@@ -137,6 +147,17 @@ on_implementation(struct parse *p, const struct span *caps, struct span line)
 		memcpy(p->f->implementation, name, sizeof name);
 	else
 		p->f->other = true;
+}
+
+static void
+on_disabled(struct parse *p, const struct span *caps, struct span line)
+{
+	char name[40];
+
+	(void)line;
+	span_copy(name, sizeof name, caps[1]);
+	if (spec_is_mtp(name))
+		p->f->implementation[0] = '\0';
 }
 
 static void
@@ -165,6 +186,7 @@ number_after(struct span s, const char *key)
 		if (memcmp(s.p + i, key, n) == 0) {
 			rest.p = s.p + i + n;
 			rest.n = s.n - i - n;
+			rest = span_trim(rest);
 			return rest.n > 0 && span_is_digit(*rest.p) ? span_int(rest) : -1;
 		}
 	return -1;
@@ -191,22 +213,43 @@ on_statistics(struct parse *p, const struct span *caps, struct span line)
 static void
 on_rate(struct parse *p, const struct span *caps, struct span line)
 {
-	counters(p, WORTH_RATE, span_int(caps[2]), span_int(caps[1]), line);
+	bool known = span_eq_nocase(caps[3], "generated") || span_eq_nocase(caps[3], "drafted");
+
+	/* "), mean len = 2.32" */
+	if (known && (caps[4].n == 0 || caps[4].p[0] == ','))
+		counters(p, WORTH_RATE, span_int(caps[2]), span_int(caps[1]), line);
 }
 
+/* "n_drafted = 100", "n_accept: 44": the name, one of := with blanks or none, the number. */
 static void
-on_drafted(struct parse *p, const struct span *caps, struct span line)
+pair_message(struct parse *p, struct span line)
 {
-	p->n_drafted = span_int(caps[0]);
-	if (p->n_accept >= 0)
-		counters(p, WORTH_PAIR, p->n_drafted, p->n_accept, line);
-}
+	static const char *const accepts[] = {"n_accept", "n_accepted", "n_drafted_accepted"};
+	struct span name = line, rest = line;
+	bool taken = false;
+	size_t i;
 
-static void
-on_accept(struct parse *p, const struct span *caps, struct span line)
-{
-	p->n_accept = span_int(caps[0]);
-	if (p->n_drafted >= 0)
+	for (name.n = 0; name.n < line.n && span_is_word(line.p[name.n]); name.n++)
+		;
+	rest.p += name.n, rest.n -= name.n;
+	rest = span_trim(rest);
+	if (rest.n == 0 || (*rest.p != '=' && *rest.p != ':'))
+		return;
+	rest.p++, rest.n--;
+	rest = span_trim(rest);
+	for (i = 0; i < rest.n && span_is_digit(rest.p[i]); i++)
+		;
+	if (i == 0 || i < rest.n)
+		return;
+	for (i = 0; i < str_count(accepts); i++)
+		taken |= span_eq_nocase(name, accepts[i]);
+	if (taken)
+		p->n_accept = span_int(rest);
+	else if (span_eq_nocase(name, "n_drafted"))
+		p->n_drafted = span_int(rest);
+	else
+		return;
+	if (p->n_drafted >= 0 && p->n_accept >= 0)
 		counters(p, WORTH_PAIR, p->n_drafted, p->n_accept, line);
 }
 
@@ -220,6 +263,7 @@ on_mtp(struct parse *p, const struct span *caps, struct span line)
 static const struct row rows[] = {
 	{"common_speculative_init: adding speculative implementation '%*'", on_implementation},
 	{"adding speculative implementation '%*'", on_implementation},
+	{"%*disabling speculative implementation '%*'%*", on_disabled},
 	{"%*no implementations specified for speculative decoding%*", on_none},
 	{"%*invalid argument: --spec-type%*", on_refused},
 	{"%*error while handling argument \"--spec-type\"%*", on_refused},
@@ -227,22 +271,16 @@ static const struct row rows[] = {
 	{"%*unknown speculative decoding type%*", on_refused},
 	{"llama_context: flash_attn = enabled", on_flash_on},
 	{"llama_context: flash_attn = 1", on_flash_on},
-	{"%*Flash Attention was auto, set to enabled", on_flash_on},
-	{"%*Flash Attention enabled", on_flash_on},
+	{"%s: Flash Attention was auto, set to enabled", on_flash_on},
 	{"llama_context: flash_attn = disabled", on_flash_off},
 	{"%*Flash Attention was auto, set to disabled", on_flash_off},
 	{"%*Flash Attention not supported, set to disabled", on_flash_off},
 	{"%*V embeddings have different sizes across layers and FA is not enabled%*", on_flash_off},
 	{"statistics %s %*", on_statistics},
-	{"slot statistics %s %*", on_statistics},
-	{"draft acceptance rate = %f ( %d accepted / %d generated)", on_rate},
-	{"draft acceptance rate = %f (%d accepted / %d generated)", on_rate},
-	{"draft acceptance = %f ( %d accepted / %d generated)", on_rate},
-	{"n_drafted = %d", on_drafted},
-	{"n_drafted: %d", on_drafted},
-	{"n_accept = %d", on_accept},
-	{"n_accepted = %d", on_accept},
-	{"n_drafted_accepted = %d", on_accept},
+	{"draft acceptance rate = %f ( %d accepted / %d %s)%*", on_rate},
+	{"draft acceptance rate = %f (%d accepted / %d %s)%*", on_rate},
+	{"draft acceptance = %f ( %d accepted / %d %s)%*", on_rate},
+	{"draft acceptance = %f (%d accepted / %d %s)%*", on_rate},
 	{"MTP: drafted %d accepted %d", on_mtp},
 };
 
@@ -270,6 +308,17 @@ kv_message(struct parse *p, struct span line)
 		on_nextn(p, caps, line);
 }
 
+/* "spec common_specu: text", "slot print_timing: id  0 | task 0 | text": heads of their own. */
+static struct span
+head_strip(struct span line)
+{
+	struct span caps[SPAN_MAX_FIELDS] = {{"", 0}};
+
+	if (span_match(line, "spec %s: %*", caps))
+		return caps[1];
+	return span_match(line, "slot %s: id %d | task %s | %*", caps) ? caps[3] : line;
+}
+
 static void
 message(void *arg, struct span line, char level, size_t number)
 {
@@ -278,8 +327,9 @@ message(void *arg, struct span line, char level, size_t number)
 	size_t i;
 
 	(void)level, (void)number;
-	line = span_trim(line);
+	line = head_strip(span_trim(line));
 	kv_message(p, line);
+	pair_message(p, line);
 	for (i = 0; i < str_count(rows); i++)
 		if (span_match(line, rows[i].pat, caps))
 			rows[i].fill(p, caps, line);
@@ -289,10 +339,15 @@ void
 spec_parse(const char *log, size_t len, const struct lane *lane, struct spec_facts *out)
 {
 	struct parse p = {.f = out, .lane = lane, .n_drafted = -1, .n_accept = -1};
+	size_t whole;
 
 	memset(out, 0, sizeof *out);
 	out->drafted = out->accepted = -1;
-	elog_messages(log, len, message, &p);
+	for (whole = len; whole > 0 && log[whole - 1] != '\n'; whole--)
+		;
+	elog_messages(log, whole, message, &p);
+	p.torn = true;
+	elog_messages(log + whole, len - whole, message, &p);
 	/* counters without a name belong to whoever was there: to mtp only when it was alone */
 	if (p.worth < WORTH_MTP && (p.foreign || out->other))
 		out->drafted = out->accepted = -1;

@@ -52,7 +52,7 @@ struct appraisal {
 	struct suite *suite;        /* owned */
 	const char *family, *cache_type;
 	struct smoke_facts facts;
-	struct smoke_verdict v = {0};
+	struct smoke_verdict v;
 	const char *log;            /* the engine's own text */
 	size_t log_len;
 	size_t skipped;             /* lines of a transcript before it */

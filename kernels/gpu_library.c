@@ -20,9 +20,8 @@ gpu_library_path(void)
 	return path;
 }
 
-/* Where it is, and whether it is what it seems. */
-static void
-library_note(void *library, const char *symbol)
+void
+gpu_library_note(void *library, const char *symbol)
 {
 	const char *name = dlsym(library, "verify_simulated");
 	void *address = dlsym(library, symbol);
@@ -66,7 +65,7 @@ gpu_library_load(const char *const *names, const struct gpu_symbol *symbols, siz
 
 	if (library == NULL)
 		return err_set(e, ERR_NO_DEVICE, "%s", why);
-	library_note(library, symbols[0].name);
+	gpu_library_note(library, symbols[0].name);
 	for (i = 0; i < count; i++) {
 		address = dlsym(library, symbols[i].name);
 		if (address == NULL && !symbols[i].optional)

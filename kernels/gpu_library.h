@@ -21,6 +21,9 @@ struct gpu_symbol {
 CHECKED int gpu_library_load(const char *const *names, const struct gpu_symbol *symbols,
 	size_t count, void *into, struct err *e);
 
+/* Keeps where an open library lies (it exports symbol), and whether it is what it seems. */
+void gpu_library_note(void *library, const char *symbol);
+
 /* The name of the recorded machine when a library that was loaded is a stand-in (it exports
  * verify_simulated, a text); NULL when all were real. */
 const char *gpu_library_simulated(void);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/str.h"
+#include "kernels/gpu_library.h"
 #include "kernels/vulkan_files.h"
 
 #define LIBRARY "libvulkan.so.1"
@@ -116,6 +117,7 @@ library_load(struct vulkan_instance *i, struct err *e)
 		return err_hint(e, "Debian's packages are libvulkan1 and a driver's, such as "
 				   "mesa-vulkan-drivers");
 	}
+	gpu_library_note(library, "vkGetInstanceProcAddr");
 	if ((i->address = symbol_address(library)) == NULL)
 		return err_set(e, ERR_NO_DEVICE, "%s has no vkGetInstanceProcAddr", LIBRARY);
 #define X(name)                                                                          \

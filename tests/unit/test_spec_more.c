@@ -323,6 +323,105 @@ published_files_and_samples_say_what_they_say(void **state)
 		skip();
 }
 
+/* llama.cpp v0.4.0: trace lines with a short head, padded columns, words behind the counters. */
+#define TRACE_HEAD "0.01.002.255 I spec common_specu: "
+#define TRACE_ADDED TRACE_HEAD "adding speculative implementation 'draft-mtp'\n" \
+	TRACE_HEAD "- n_max=2, n_min=0, p_min=0.75, n_embd=1536, backend_sampling=0\n"
+#define TRACE_STATISTICS "7.02.255.331 I spec common_specu: statistics        draft-mtp: #calls(b,g,a) =    1     84     84, " \
+	"#gen drafts =     84, #acc drafts =    70, #gen tokens =    159, #acc tokens =   111, #mean acc len = 2.32, " \
+	"#acc rate/pos = (0.800, 0.521), dur(b,g,a) = 0.016, 825.426, 2.174 ms\n"
+
+static void
+the_trace_lines_of_stock_v0_4_0_are_read(void **state)
+{
+	(void)state;
+	gives(FRONT TRACE_ADDED TRACE_STATISTICS, REASON_NONE);
+	gives(FRONT TRACE_ADDED "7.02.255.100 I slot print_timing: id  0 | task 0 | draft acceptance = 0.69811 (  111 accepted /   159 generated), "
+		"mean len =  2.32\n", REASON_NONE);
+	gives(FRONT TRACE_ADDED "7.02.255.331 I spec common_specu: statistics        draft-mtp: #calls(b,g,a) =    1      1      0, "
+		"#gen drafts =      0, #acc drafts =     0, #gen tokens =      0, #acc tokens =     0\n", REASON_NO_DRAFT_ACCEPTED);
+	gives(FRONT TRACE_ADDED TRACE_HEAD "adding speculative implementation 'ngram-mod'\n"
+		"7.02.255.100 I slot print_timing: id  0 | task 0 | draft acceptance = 0.69811 (  111 accepted /   159 generated), mean len =  2.32\n",
+		REASON_LOG_TOO_QUIET);
+	gives(FRONT TRACE_ADDED "7.02.255.331 I spec common_specu: statistics        ngram-mod: #calls(b,g,a) =    1     84     84, "
+		"#gen drafts =     84, #acc drafts =    70, #gen tokens =    159, #acc tokens =   111\n", REASON_LOG_TOO_QUIET);
+	gives(FRONT TRACE_HEAD "no implementations specified for speculative decoding\n" TRACE_STATISTICS, REASON_SPEC_NOT_USED);
+}
+
+static void
+counters_count_in_every_spelling_of_the_published_parsers(void **state)
+{
+	static const char *const pairs[] = {"n_drafted=100\nn_accept=44\n", "n_drafted: 100\nn_accept: 44\n", "n_drafted : 100\nn_accepted : 44\n",
+		"n_drafted = 100\nn_drafted_accepted = 44\n", "n_drafted: 100\nn_drafted_accepted: 44\n",
+		"draft acceptance rate = 0.44 (   44 accepted /   100 drafted)\n"};
+	char text[4096];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(pairs); i++) {
+		snprintf(text, sizeof text, "%s%s", FRONT ADDED, pairs[i]);
+		gives(text, REASON_NONE);
+	}
+}
+
+static void
+a_ninth_cache_counts_too(void **state)
+{
+	char text[8192] = FRONT BUFFER("CUDA0");
+	int i;
+
+	(void)state;
+	for (i = 0; i < 7; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s", SIZES("q8_0", "q8_0"));
+	snprintf(text + strlen(text), sizeof text - strlen(text), "%s", SIZES("tbq3_tcq", "f16") ADDED STATISTICS("draft-mtp", "159", "111"));
+	gives(text, REASON_KV_NOT_STOCK);
+}
+
+static void
+a_sentence_does_not_switch_flash_attention_on(void **state)
+{
+	(void)state;
+	gives(ARCH CACHE "This ran with Flash Attention enabled\n" ADDED STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+	gives(ARCH CACHE "note: if Flash Attention was auto, set to enabled\n" ADDED STATISTICS("draft-mtp", "159", "111"), REASON_FLASH_ATTN_OFF);
+}
+
+static void
+the_option_and_its_value_may_be_one_word(void **state)
+{
+	static const char good[] = FRONT ADDED STATISTICS("draft-mtp", "159", "111");
+
+	(void)state;
+	assert_int_equal(judged(good, sizeof good - 1, "cuda", ",\"--spec-type=draft-mtp\"", 0).reason, REASON_NONE);
+	assert_int_equal(judged(good, sizeof good - 1, "cuda", ",\"--spec-type=dflash\"", 0).reason, REASON_SPEC_NOT_USED);
+}
+
+/* The last line of a log that was cut off ends nowhere: "11" may have been 111. */
+static void
+a_line_without_an_end_proves_nothing(void **state)
+{
+	static const char *const logs[] = {FRONT ADDED STATISTICS("draft-mtp", "159", "111"), FRONT TRACE_ADDED TRACE_STATISTICS,
+		FRONT ADDED "draft acceptance rate = 0.69811 (  111 accepted /   159 generated)\n", FRONT ADDED "n_drafted = 100\nn_accept = 44\n",
+		FRONT ADDED "MTP: drafted 100 accepted 44\n"};
+	struct judgement j;
+	size_t i, n;
+
+	(void)state;
+	for (i = 0; i < str_count(logs); i++)
+		for (n = 0; n < strlen(logs[i]); n++) {
+			j = judged(logs[i], n, "cuda", ",\"--spec-type\",\"draft-mtp\"", 0);
+			if (j.outcome == OUTCOME_PASS)
+				fail_msg("log %zu cut at %zu: %s", i, n, j.detail);
+		}
+}
+
+static void
+a_speculator_that_was_switched_off_again_is_not_used(void **state)
+{
+	(void)state;
+	gives(FRONT ADDED "0.00.000.006 E common_speculative_init: disabling speculative implementation 'draft-mtp': no context\n"
+		"MTP: drafted 100 accepted 44\n", REASON_SPEC_NOT_USED);
+}
+
 int
 main(void)
 {
@@ -339,6 +438,13 @@ main(void)
 		cmocka_unit_test(a_good_run_that_ended_badly_is_no_pass),
 		cmocka_unit_test(each_line_of_a_good_log_is_needed),
 		cmocka_unit_test(published_files_and_samples_say_what_they_say),
+		cmocka_unit_test(the_trace_lines_of_stock_v0_4_0_are_read),
+		cmocka_unit_test(counters_count_in_every_spelling_of_the_published_parsers),
+		cmocka_unit_test(a_ninth_cache_counts_too),
+		cmocka_unit_test(a_sentence_does_not_switch_flash_attention_on),
+		cmocka_unit_test(the_option_and_its_value_may_be_one_word),
+		cmocka_unit_test(a_line_without_an_end_proves_nothing),
+		cmocka_unit_test(a_speculator_that_was_switched_off_again_is_not_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
