@@ -38,12 +38,17 @@ void
 engine_env_pin(struct engine_env *env, const struct lane *lane,
 	const struct device_facts *device)
 {
-	size_t n = 0;
+	/* they count among what the pin shows, and would hide it */
+	static const char *const second[] = {"HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+		"CUDA_VISIBLE_DEVICES"};
+	size_t n = 0, i;
 
 	while (env->v[n] != NULL)
 		n++;
 	if (lane->pin[0] == '\0' || device->uuid[0] == '\0')
 		return;
+	for (i = 0; lane->api == API_HIP && i < str_count(second); i++)
+		env->v[n++] = second[i];
 	if (lane->api == API_VULKAN)
 		snprintf(env->pin, sizeof env->pin, "%s=%d", lane->pin, device->ordinal);
 	else

@@ -59,17 +59,7 @@ fixtures_note(struct work *w, const struct gate *g)
 	free(text);
 }
 
-/* The harness sees the lane's device alone. */
-static const char *
-device_pin(const struct work *w, char *out, size_t size)
-{
-	if (w->lane->pin[0] == '\0' || w->lane->api == API_VULKAN || w->device.uuid[0] == '\0')
-		return NULL;
-	snprintf(out, size, "%s=%.64s", w->lane->pin, w->device.uuid);
-	return out;
-}
-
-/* Vulkan has no such variable: the harness is told. */
+/* Vulkan has no variable that shows one device alone: the harness is told. */
 static void
 device_args(const struct work *w, const char **argv)
 {
@@ -104,15 +94,15 @@ gate_fixtures(struct work *w, struct gate *g)
 	} else {
 		const char *argv[] = {self, harness, "--json", "--tolerance", tolerance,
 			"--only", names.data, NULL, NULL, NULL, NULL};
-		char pin[128];
-		const char *env[] = {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES",
-			device_pin(w, pin, sizeof pin), NULL};
-		struct proc_spec spec = {.argv = argv, .env = env, .tick = work_tick,
+		struct engine_env env = {.v = {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES"}};
+		struct proc_spec spec = {.argv = argv, .env = env.v, .tick = work_tick,
 			.timeout_ms = w->ask->fixture_timeout_ms ? w->ask->fixture_timeout_ms
 								 : FIXTURE_TIMEOUT_MS};
 
 		device_args(w, argv + 7);
-		if (env_removed_note(t, env, &e) || transcript_run(t, &spec, NULL, &r, &e))
+		if (w->lane->api != API_VULKAN)
+			engine_env_pin(&env, w->lane, &w->device);
+		if (env_removed_note(t, env.v, &e) || transcript_run(t, &spec, NULL, &r, &e))
 			gate_say(t, gate_reason_of(&e), e.hint, "%s", e.msg);
 		else if (r.timed_out || r.cancelled)
 			gate_say(t, r.timed_out ? REASON_TIMEOUT : REASON_CANCELLED, NULL,

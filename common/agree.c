@@ -27,8 +27,9 @@ const struct agree_row agree_rows[] = {
 const size_t agree_row_count = str_count(agree_rows);
 
 const struct agree_variable agree_variables[] = {
-	{"CUDA_VISIBLE_DEVICES", true, false}, {"CUDA_DEVICE_ORDER", true, false},
-	{"NVIDIA_VISIBLE_DEVICES", true, false}, {"CUDA_MPS_PIPE_DIRECTORY", false, false},
+	{"CUDA_VISIBLE_DEVICES", true, false}, {"CUDA_DEVICE_ORDER", false, false},
+	/* for a container's NVML as for its CUDA */
+	{"NVIDIA_VISIBLE_DEVICES", false, false}, {"CUDA_MPS_PIPE_DIRECTORY", false, false},
 	{"HIP_VISIBLE_DEVICES", true, false}, {"ROCR_VISIBLE_DEVICES", true, false},
 	{"GPU_DEVICE_ORDINAL", true, false}, {"HSA_OVERRIDE_GFX_VERSION*", false, true},
 	{"HSA_*", false, false}, {"VK_ICD_FILENAMES", true, false}, {"VK_DRIVER_FILES", true, false},
@@ -105,8 +106,9 @@ add_word(char *to, size_t size, const char *word, size_t n)
 {
 	size_t used = strlen(to);
 
-	if (used + n + 2 < size)
-		snprintf(to + used, size - used, "%s%.*s", used ? " " : "", (int)n, word);
+	/* cut, never left away: that a variable was set decides */
+	if (used + 1 < size)
+		(void)snprintf(to + used, size - used, "%s%.*s", used ? " " : "", (int)n, word);
 }
 
 /* Facts "env.NAME=VALUE"; of rows that fit the first decides. */
@@ -183,6 +185,11 @@ run_read(const struct section *s, enum api api, struct agree *out)
 		src->timed_out = s->timed_out;
 		tool_parse(src->row->kind, s->body, s->len, s->exit, &src->a);
 		out->simulated |= src->a.simulated;
+		if (src->row->kind == TOOL_PROBE && src->a.reason == REASON_NONE &&
+		    strcmp(src->a.probe, src->row->argv[2]) != 0) {
+			src->a.reason = REASON_PROBE_UNREADABLE;
+			snprintf(src->a.detail, sizeof src->a.detail, "the answer is that of another probe");
+		}
 		if (s->dropped > 0) {
 			src->a.reason = REASON_UNKNOWN_TOOL_FORMAT;
 			snprintf(src->a.detail, sizeof src->a.detail, "it printed more than is kept");
@@ -244,15 +251,20 @@ cards(const struct tool_answer *a)
 	return n;
 }
 
-/* The same device in another answer: by id, else by its place. */
+/* The same device in another answer: by id, else by its place.  Two drivers of one card give
+ * it one id. */
 static const struct tool_device *
 find(const struct tool_answer *a, const struct tool_device *d)
 {
+	const struct tool_device *found = NULL;
 	int i;
 
 	for (i = 0; d->uuid[0] != '\0' && i < a->count; i++)
-		if (a->device[i].uuid[0] != '\0' && agree_same_id(a->device[i].uuid, d->uuid))
-			return &a->device[i];
+		if (a->device[i].uuid[0] != '\0' && agree_same_id(a->device[i].uuid, d->uuid) &&
+		    (found == NULL || strcmp(a->device[i].driver_id, d->driver_id) == 0))
+			found = &a->device[i];
+	if (found != NULL)
+		return found;
 	for (i = 0; d->pci[0] != '\0' && i < a->count; i++)
 		if ((a->device[i].uuid[0] == '\0' || d->uuid[0] == '\0') && a->device[i].pci[0] != '\0' &&
 		    is_card(&a->device[i]) && strcmp(a->device[i].pci, d->pci) == 0)

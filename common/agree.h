@@ -45,8 +45,8 @@ struct agree {
 	/* facts of the log */
 	char wanted[64];           /* device that was asked for; "" the first */
 	char host_arch[32];        /* uname -m */
-	char visible[160];         /* variables that hide devices, "NAME=VALUE ..." */
-	char faking[160];          /* variables that make a chip claim another's name */
+	char visible[1024];         /* variables that hide devices, "NAME=VALUE ..." */
+	char faking[1024];          /* variables that make a chip claim another's name */
 	bool wsl, software_allowed, simulated;
 };
 

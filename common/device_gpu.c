@@ -119,16 +119,24 @@ is_molten(const struct tool_device *d)
 	return strstr(d->driver_id, "MOLTENVK") != NULL;
 }
 
+/* Vulkan by way of another system's graphics. */
+static bool
+is_layered(const struct tool_device *d)
+{
+	return is_molten(d) || strcmp(d->driver_id, "MESA_DOZEN") == 0;
+}
+
 static bool
 is_virtual(const struct tool_device *d)
 {
-	return d->type == TYPE_VIRTUAL && !d->vgpu && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") != 0;
+	return strcmp(d->driver_id, "MESA_VENUS") == 0 ||
+		(d->type == TYPE_VIRTUAL && !d->vgpu && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") != 0);
 }
 
 static bool
 is_hardware(const struct tool_device *d)
 {
-	return !d->software && !is_molten(d) && !is_virtual(d) && d->state[0] == '\0';
+	return !d->software && !is_layered(d) && !is_virtual(d) && d->state[0] == '\0';
 }
 
 static bool
@@ -254,7 +262,7 @@ agree_device(const struct agree *g, const struct lane *lane, const struct target
 		snprintf(out->pci, sizeof out->pci, "%s", d->pci);
 		snprintf(out->driver, sizeof out->driver, "%s", d->driver);
 		snprintf(out->mig, sizeof out->mig, "%s", d->mig);
-		snprintf(out->override, sizeof out->override, "%s%s%s", g->visible,
+		snprintf(out->override, sizeof out->override, "%.160s%s%.160s", g->visible,
 			g->visible[0] && g->faking[0] ? " " : "", g->faking);
 		out->memory_bytes = d->memory_mib >= 0 ? d->memory_mib << 20 : -1;
 		out->vgpu = d->vgpu;
@@ -285,9 +293,11 @@ static bool
 device_refused(const struct agree *g, const struct lane *lane, const struct tool_device *d,
 	struct judgement *out)
 {
-	if (is_molten(d))
-		judgement_set(out, REASON_WRONG_DEVICE, "%.80s is reached through MoltenVK, which is no native Vulkan",
-			d->name);
+	if (is_layered(d))
+		judgement_set(out, REASON_WRONG_DEVICE, "%.80s is reached through %s, which is no native Vulkan",
+			d->name, is_molten(d) ? "MoltenVK" : "Direct3D 12");
+	else if (lane->api == API_VULKAN && d->type == TYPE_UNKNOWN)
+		judgement_set(out, REASON_WRONG_DEVICE, "%.80s does not say that it is a GPU", d->name);
 	else if (is_virtual(d))
 		judgement_set(out, REASON_EMULATOR, "%.100s is a virtual device", d->name);
 	else if (d->software && !g->software_allowed)
@@ -325,7 +335,8 @@ judge_gpu_device(const char *log, size_t len, const struct judge_ask *ask,
 	} else {
 		agree_read(log, len, ask->lane->api, g);
 		for (i = 0; i < g->count; i++)
-			asked += g->source[i].a.reason == REASON_NONE;
+			asked += g->source[i].a.reason == REASON_NONE && !g->source[i].timed_out &&
+				g->source[i].signal == 0;
 		if (agree_judge(g, ask->lane, out) != REASON_NONE) {
 			/* said */
 		} else if (!merged(g, ask->lane->api, d)) {

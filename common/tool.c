@@ -248,16 +248,20 @@ tool_pci(const char *text, char out[32])
 }
 
 bool
-tool_is_software_name(const char *name)
+tool_is_software(const struct tool_device *d)
 {
+	static const char *const drivers[] = {"GOOGLE_SWIFTSHADER", "MESA_LLVMPIPE"};
 	static const char *const names[] = {"llvmpipe", "lavapipe", "swiftshader", "softpipe",
 		"software rasterizer", "basic render"};
 	size_t i;
 
-	for (i = 0; i < str_count(names); i++)
-		if (strcasestr(name, names[i]) != NULL)
+	for (i = 0; i < str_count(drivers); i++)
+		if (strstr(d->driver_id, drivers[i]) != NULL)
 			return true;
-	return false;
+	for (i = 0; i < str_count(names); i++)
+		if (strcasestr(d->name, names[i]) != NULL)
+			return true;
+	return d->type == TYPE_CPU;
 }
 
 /* A profile ends in -SIZE and the letter of its kind. */

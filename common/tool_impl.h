@@ -35,8 +35,8 @@ struct tool_refusal {
 };
 bool tool_refused(const struct tool_refusal *rows, size_t count, const char *text,
 	struct tool_answer *a);
-/* Names of software rasterizers. */
-bool tool_is_software_name(const char *name);
+/* By type, by driver and by name: what it says of itself may be one of them alone. */
+bool tool_is_software(const struct tool_device *d);
 /* "GRID A100D-40C", "NVIDIA L40S-24Q": a virtual profile. */
 bool tool_is_vgpu_name(const char *name);
 

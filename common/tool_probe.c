@@ -55,8 +55,7 @@ device_read(const cJSON *o, struct tool_answer *out)
 	d->processes = json_int(o, "processes", -1);
 	keep(d->throttle, sizeof d->throttle, o, "throttle");
 	d->conformant = json_bool(o, "conformant", true);
-	d->software = json_bool(o, "software", false) || d->type == TYPE_CPU ||
-		tool_is_software_name(d->name);
+	d->software = json_bool(o, "software", false) || tool_is_software(d);
 	d->vgpu = json_bool(o, "vgpu", false) || tool_is_vgpu_name(d->name);
 }
 
@@ -81,7 +80,7 @@ object_find(const char *text, size_t len, size_t *n)
 void
 tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 {
-	const char *from, *reason;
+	const char *from, *reason, *call, *name;
 	const cJSON *error, *d;
 	cJSON *o = NULL;
 	struct err e = {0};
@@ -112,9 +111,10 @@ tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 	} else if (cJSON_IsObject(error)) {
 		reason = json_str(error, "reason");
 		r = reason != NULL ? reason_find(reason) : -1;
-		tool_say(out, r > 0 ? (enum reason)r : REASON_PROBE_UNREADABLE, "%s%s%s", json_str(error, "call")
-			? json_str(error, "call") : out->probe, ": ",
-			json_str(error, "name") ? json_str(error, "name") : "failed");
+		call = json_str(error, "call") ? json_str(error, "call") : out->probe;
+		name = json_str(error, "name") ? json_str(error, "name") : "failed";
+		tool_say(out, r > 0 ? (enum reason)r : REASON_PROBE_UNREADABLE, "%s%s%s",
+			str_starts(name, call) ? "" : call, str_starts(name, call) ? "" : ": ", name);
 		if (json_str(error, "hint") != NULL)
 			tool_hint(out, "%s", json_str(error, "hint"));
 	} else if (out->count == 0) {

@@ -21,9 +21,6 @@ static const struct tool_refusal refusals[] = {
 	{"No such file or directory", REASON_TOOL_MISSING, ""},
 };
 
-/* Drivers that compute on the CPU, whatever type they claim. */
-static const char *const software_ids[] = {"GOOGLE_SWIFTSHADER", "MESA_LLVMPIPE"};
-
 static void
 value_read(struct tool_device *d, const char *key, const char *value)
 {
@@ -66,13 +63,7 @@ value_read(struct tool_device *d, const char *key, const char *value)
 static void
 device_end(struct tool_device *d, struct tool_answer *out)
 {
-	size_t i;
-
-	if (d->type == TYPE_CPU || tool_is_software_name(d->name))
-		d->software = true;
-	for (i = 0; i < str_count(software_ids); i++)
-		if (strstr(d->driver_id, software_ids[i]) != NULL)
-			d->software = true;
+	d->software |= tool_is_software(d);
 	if (!d->conformant)
 		tool_note(out, "%s has no conformant driver", d->name);
 	/* a virtual GPU of a vendor's own driver is a slice of a card */

@@ -173,8 +173,9 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 		why(v, "the host does not say whether it is emulated");
 	else if (emulated[0] != '\0')
 		why(v, "emulated: %.60s", emulated);
-	if (v->simulated || json_bool(r, "simulated", false) ||
-	    json_bool(json_path(r, "kernels.device"), "simulated", false))
+	v->simulated |= json_bool(r, "simulated", false) ||
+		json_bool(json_path(r, "kernels.device"), "simulated", false);
+	if (v->simulated)
 		why(v, "simulated: a recording played the machine");
 	if (json_bool(json_get(r, "device"), "faked", false))
 		why(v, "a variable or a chip id says that the device is another: %.80s",

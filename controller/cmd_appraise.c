@@ -68,7 +68,17 @@ lines_in(const char *p, size_t n)
 	return lines;
 }
 
-/* A gate's whole log: its engine run, with the words of its own command line. */
+static bool
+is_transcript(const struct input *in)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+	size_t at = in->len > 3 && memcmp(in->text, bom, 3) == 0 ? 3 : 0;
+
+	return in->len >= at + 8 && memcmp(in->text + at, "#verify ", 8) == 0;
+}
+
+/* A gate's whole log: its engine run, with the words of its own command line.  False when
+ * it holds none that ended; the judge of the gate says so. */
 static bool
 transcript_take(struct appraisal *a, const struct input *in)
 {
@@ -76,8 +86,6 @@ transcript_take(struct appraisal *a, const struct input *in)
 	size_t pos = 0;
 	bool found = false;
 
-	if (in->len < 8 || memcmp(in->text, "#verify ", 8) != 0)
-		return false;
 	while (transcript_next(in->text, in->len, &pos, &s, NULL) == 1) {
 		if (strcmp(s.kind, "run") == 0 && strstr(s.head, "--cache-type-k") != NULL) {
 			a->log = s.body;
@@ -88,6 +96,25 @@ transcript_take(struct appraisal *a, const struct input *in)
 		section_fini(&s);
 	}
 	return found && smoke_facts_read(in->text, in->len, &a->facts);
+}
+
+/* The verdict of the gate's own judge, who asks for more than the engine's text: that the
+ * log is whole, and that the device stayed the same.  What elog found stays beside it. */
+static void
+transcript_judge(struct appraisal *a, const struct input *in)
+{
+	struct judge_ask ask = {.lane = a->lane, .suite = a->suite, .family = a->family,
+		.only_cache = a->facts.cache_type};
+	struct judgement j;
+
+	judge_gate(GATE_GRAPH_SMOKE, in->text, in->len, &ask, &j);
+	if (j.reason == a->v.reason && j.outcome == a->v.outcome)
+		return;
+	a->v.outcome = j.outcome;
+	a->v.reason = j.reason;
+	a->v.line = 0;
+	snprintf(a->v.detail, sizeof a->v.detail, "%.239s", j.detail);
+	snprintf(a->v.hint, sizeof a->v.hint, "%s", j.hint);
 }
 
 static void
@@ -248,15 +275,18 @@ appraise(struct appraisal *a, const struct input *in, const struct appraise_valu
 {
 	struct smoke_ask ask = {.lane = a->lane};
 
-	if (!transcript_take(a, in)) {
+	if (is_transcript(in)) {
+		a->log = in->text;
+		(void)transcript_take(a, in);
+		if (v->cache_type != NULL)
+			snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", v->cache_type);
+	} else {
 		if (a->cache_type == NULL) {
 			err_set(e, ERR_USAGE, "--family or --cache-type: which K cache type was asked for?");
 			return err_hint(e, "--cache-type q8_0");
 		}
 		raw_take(a, in, v);
 		ask.raw = true;
-	} else if (v->cache_type != NULL) {
-		snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", v->cache_type);
 	}
 	ask.cache_type = a->facts.cache_type;
 	ask.tokens = a->facts.tokens_asked;
@@ -267,6 +297,8 @@ appraise(struct appraisal *a, const struct input *in, const struct appraise_valu
 	ask.dropped = a->facts.dropped;
 	ask.placement = suite_placement_of(a->suite, a->family);
 	elog_judge(&a->facts.elog, &ask, &a->v);
+	if (is_transcript(in))
+		transcript_judge(a, in);
 	return 0;
 }
 

@@ -517,6 +517,11 @@ appraise(struct storing *s, struct err *e)
 	if (verdict_appraise(s->report, s->job->suite, true, &logs, &s->v, e))
 		return err_wrap(e, "appraisal");
 	verdict_hold(&s->v, s->report, s->job);
+	/* a ledger tells of machines, and this was none */
+	if (s->v.simulated) {
+		err_set(e, ERR_REFUSED, "run %s was played from a recorded machine (simulated)", s->job->id);
+		return err_hint(e, "the ledger keeps none of them; unset VERIFY_MACHINE where the agent runs");
+	}
 	fill_facts(s);
 	fill_gates(s);
 	fill_smokes(s);

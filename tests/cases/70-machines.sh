@@ -1,0 +1,86 @@
+# Recorded machines (fixtures/machines): the real agent, its tools and libraries played by
+# stand-ins.  What it says of each is that of expected.tsv, and never recordable.
+[ -f "$bin/machine/libcuda.so.1" ] || skip "the stand-in libraries are not built: make machines"
+mkdir -p "$T/tools"
+for tool in nvidia-smi nvcc rocminfo hipcc vulkaninfo; do cp "$root/tests/fake/tool" "$T/tools/$tool"; done
+machines=$root/fixtures/machines
+
+# play MACHINE [NAME=VALUE...] COMMAND...: the command on that machine
+play() {
+	_m=$machines/$1
+	shift
+	env VERIFY_MACHINE="$_m" LD_LIBRARY_PATH="$bin/machine" PATH="$T/tools:$PATH" "$@"
+}
+# variables NAME: those that were set on the machine
+variables() {
+	query "group_concat(e.key || '=' || e.value, ' ')" "$machines/$1/machine.json" "json_each(f.j, '\$.env') e"
+}
+
+rows=0
+while IFS="$(printf '\t')" read -r name lane outcome reason class; do
+	case $name in '' | \#*) continue ;; esac
+	rows=$((rows + 1))
+	if [ ! -f "$bin/machine/libvulkan.so.1" ] && [ "$lane" = vulkan ]; then continue; fi
+	r=$T/$name-$lane.json
+	# shellcheck disable=SC2046
+	play "$name" $(variables "$name") timeout 120 "$bin/verify-agent" run "$lane" --only probe --state "$T/state" \
+		--log-dir "$T/$name-$lane" --report "$r" >"$T/$name-$lane.out" 2>&1
+	code=$?
+	[ -f "$r" ] || { fail "$name: no report of the lane $lane"; continue; }
+	[ $code -eq 3 ] || [ $code -eq 7 ] || fail "$name, $lane: exit $code"
+	equal "$outcome $reason" "$(outcome "$r" device)" "$name, lane $lane"
+	[ "$class" = - ] || equal "$class" "$(field "$r" device.class)" "class of $name"
+	equal 1 "$(field "$r" simulated)" "$name says that it is simulated"
+	equal 0 "$(field "$r" passRecordable)" "$name is not recordable"
+	has "$r" "simulated: a recording played the machine"
+	lacks "$T/$name-$lane.out" "RECORDABLE PASS"
+done <"$machines/expected.tsv"
+has "$T/hsa-override-rocm.json" "HSA_OVERRIDE_GFX_VERSION"
+[ $rows -ge 30 ] || fail "only $rows machines were played"
+# a folder without a row would be played by nobody
+for m in "$machines"/*/; do
+	m=${m%/}
+	grep -q "^${m##*/}	" "$machines/expected.tsv" || fail "${m##*/} has no row in expected.tsv"
+done
+
+# A driver that crashes or floods costs a child; so would one that hangs, after 20 s each.
+for fault in "crash probe_crashed" "flood unknown_tool_format"; do
+	play h200 VERIFY_FAULT="${fault% *}" timeout 120 "$bin/verify-agent" doctor cuda >"$T/doctor.out" 2>&1
+	status 3 $? "doctor with a driver that would ${fault% *}"
+	has "$T/doctor.out" "${fault#* }"
+done
+play h200 timeout 120 "$bin/verify-agent" doctor cuda >"$T/doctor.out" 2>&1
+has "$T/doctor.out" "device     ready" "4 probes agree"
+# the second card by its UUID, and one that is not there
+play h200-x2 timeout 120 "$bin/verify-agent" run cuda --only probe --device GPU-0000d200-1111-2222-3333-44444444d2ff \
+	--state "$T/state" --log-dir "$T/absent" --report "$T/absent.json" >"$T/absent.out" 2>&1
+status 3 $? "a device that is not there"
+equal "blocked no_device" "$(outcome "$T/absent.json" device)" "a device that is not there"
+second=$(query "json_extract(j, '\$.devices[1].uuid')" "$machines/h200-x2/nvml.json")
+play h200-x2 timeout 120 "$bin/verify-agent" run cuda --only probe --device "$second" \
+	--state "$T/state" --log-dir "$T/second" --report "$T/second.json" >"$T/second.out" 2>&1
+status 7 $? "the second card"
+equal "$second" "$(field "$T/second.json" device.uuid)" "the second card by its UUID"
+# The kernels, played for that card: its own name and UUID stand in the harness's output.
+play h200-x2 timeout 240 "$bin/verify-agent" run cuda --only fixtures --device "$second" \
+	--state "$T/state" --log-dir "$T/fixtures" --report "$T/fixtures.json" >"$T/fixtures.out" 2>&1
+if grep -q "cuda_code_missing\|no code for the device" "$T/fixtures.out"; then
+	echo "    skipped: the fixtures of a simulated card need nvcc"
+else
+	equal "pass none" "$(outcome "$T/fixtures.json" fixtures)" "the kernels on the second card"
+	equal 1 "$(field "$T/fixtures.json" simulated)" "the fixtures say that they were simulated"
+fi
+
+# A simulated run comes back over HTTP, is judged, and no ledger takes it.
+model
+VERIFY_MACHINE=$machines/h200 LD_LIBRARY_PATH=$bin/machine PATH=$T/tools:$PATH
+export VERIFY_MACHINE LD_LIBRARY_PATH PATH
+start_agent
+unset VERIFY_MACHINE LD_LIBRARY_PATH
+controller run lab --lane cuda --suite llama.cpp --only probe --json >"$T/run.json" 2>"$T/err"
+status 4 $? "the controller's run on a simulated machine"
+cat "$T/run.json" >>"$T/err"
+has "$T/err" "played from a recorded machine"
+controller runs --json >"$T/runs.json"
+equal 0 "$(query "json_array_length(j)" "$T/runs.json")" "runs in the ledger"
+stop_agent
