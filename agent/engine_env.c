@@ -49,7 +49,7 @@ engine_env_pin(struct engine_env *env, const struct lane *lane,
 		return;
 	for (i = 0; lane->api == API_HIP && i < str_count(second); i++)
 		env->v[n++] = second[i];
-	if (lane->api == API_VULKAN)
+	if (lane->api == API_VULKAN || strchr(device->uuid, ':') != NULL)
 		snprintf(env->pin, sizeof env->pin, "%s=%d", lane->pin, device->ordinal);
 	else
 		snprintf(env->pin, sizeof env->pin, "%s=%.64s", lane->pin, device->uuid);

@@ -258,7 +258,8 @@ agree_device(const struct agree *g, const struct lane *lane, const struct target
 		slug_of(d->name, out->slug, sizeof out->slug);
 		level_of(lane->api, d, out->level, sizeof out->level);
 		snprintf(out->features, sizeof out->features, "%s", d->features);
-		snprintf(out->uuid, sizeof out->uuid, "%s", d->uuid);
+		/* graphics of a processor, and cards under WSL, have no UUID of their own */
+		snprintf(out->uuid, sizeof out->uuid, "%s", d->uuid[0] || lane->api != API_HIP ? d->uuid : d->pci);
 		snprintf(out->pci, sizeof out->pci, "%s", d->pci);
 		snprintf(out->driver, sizeof out->driver, "%s", d->driver);
 		snprintf(out->mig, sizeof out->mig, "%s", d->mig);

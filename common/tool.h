@@ -51,6 +51,7 @@ struct tool_device {
 	char arch[32];          /* "9.0", "gfx942" (without features), "" unknown */
 	char features[64];      /* "sramecc+:xnack-" */
 	char driver[96];        /* driver version as printed */
+	bool driver_due;        /* this Vulkan has driver ids: without one the text was cut */
 	char driver_id[64];     /* Vulkan: "NVIDIA_PROPRIETARY" (no prefix), lower in classes */
 	char mig[32];           /* profile of a slice: "1g.18gb" */
 	char mig_mode[16];      /* of a whole device: "enabled", "disabled", "" unknown */

@@ -48,6 +48,8 @@ value_read(struct tool_device *d, const char *key, const char *value)
 	for (i = 0; strcmp(key, "deviceType") == 0 && i < str_count(types); i++)
 		if (strstr(value, types[i].word) != NULL)
 			d->type = types[i].type;
+	if (strcmp(key, "apiVersion") == 0)
+		d->driver_due = strncmp(value, "1.0", 3) != 0 && strncmp(value, "1.1", 3) != 0;
 	if (strcmp(key, "driverID") == 0)
 		snprintf(d->driver_id, sizeof d->driver_id, "%.60s",
 			str_starts(value, "DRIVER_ID_") ? value + 10 : str_starts(value, "VK_DRIVER_ID_")
@@ -74,7 +76,7 @@ device_end(struct tool_device *d, struct tool_answer *out)
 static bool
 is_whole(const struct tool_device *d)
 {
-	return d->name[0] != '\0' && d->type != TYPE_UNKNOWN;
+	return d->name[0] != '\0' && d->type != TYPE_UNKNOWN && (!d->driver_due || d->driver_id[0] != '\0');
 }
 
 static bool
@@ -106,7 +108,7 @@ list_judge(struct tool_answer *out)
 	if (out->count == 0)
 		tool_say(out, REASON_NO_DEVICE, "vulkaninfo lists no device");
 	else if (whole < out->count)
-		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "a device of vulkaninfo has no name or no type");
+		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "a device of vulkaninfo has no name, type or driver id");
 	else if (hardware == 0 && emulators > 0)
 		tool_say(out, REASON_EMULATOR, "%s is a virtual device", d->name);
 	else if (hardware == 0 && molten > 0)
@@ -127,6 +129,8 @@ tool_read_vulkaninfo(const char *text, size_t len, int exit, struct tool_answer 
 	bool devices = false;
 
 	while (tool_line(text, len, &pos, line, sizeof line)) {
+		if (pos >= len && len > 0 && text[len - 1] != '\n')
+			break; /* a cut line says half of something */
 		p = tool_trim(line);
 		used = 0;
 		if (strcmp(p, "Devices:") == 0) {

@@ -806,6 +806,87 @@ work_outside_of_both_looks_is_unbound(void **state)
 	assert_int_equal(bound(&b), REASON_DEVICE_CHANGED);
 }
 
+static void
+many_uuids_in_a_variable_explain_hidden_cards(void **state)
+{
+	(void)state;
+	facts("env.CUDA_VISIBLE_DEVICES=" ONE ",GPU-00000001-2222-3333-4444-555555555555,"
+		"GPU-00000002-2222-3333-4444-555555555555,GPU-00000003-2222-3333-4444-555555555555\n");
+	two_cards();
+	probe(CUDA, "cuda", H200(0, ONE, "0000:1b:00.0", ""));
+	expect(NONE, "cuda");
+}
+
+static void
+a_long_value_fakes_as_a_short_one_does(void **state)
+{
+	char text[400];
+
+	(void)state;
+	snprintf(text, sizeof text, "env.HSA_OVERRIDE_GFX_VERSION=11.0.0%0200d\n", 0);
+	facts(text);
+	probe(HIP, "hip", RX7900);
+	read_as("rocm", "linux-x64-rocm");
+	assert_true(d.faked);
+}
+
+static void
+variable_of_order_hides_nothing(void **state)
+{
+	static const char *const more[] = {"env.CUDA_DEVICE_ORDER=PCI_BUS_ID\n", "env.NVIDIA_VISIBLE_DEVICES=all\n"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		facts(more[i]);
+		two_cards();
+		probe(CUDA, "cuda", H200(0, ONE, "0000:1b:00.0", ""));
+		if (judged("cuda") == REASON_NONE) print_message("BUG %s\n", more[i]);
+	}
+}
+
+static void
+two_drivers_of_one_card_share_its_uuid(void **state)
+{
+	static const char info[] = "Vulkan Instance Version: 1.3.296\n\nDevices:\n========\n"
+		"GPU0:\n\tdeviceType = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU\n"
+		"\tdeviceName = AMD Radeon RX 7900 XTX (RADV NAVI31)\n\tdriverID = DRIVER_ID_MESA_RADV\n"
+		"\tdeviceUUID = 00000000-0300-0000-0000-000000000000\n"
+		"GPU1:\n\tdeviceType = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU\n"
+		"\tdeviceName = AMD Radeon RX 7900 XTX\n\tdriverID = DRIVER_ID_AMD_OPEN_SOURCE\n"
+		"\tdeviceUUID = 00000000-0300-0000-0000-000000000000\n";
+
+	(void)state;
+	facts("");
+	probe(VULKAN, "vulkan", VK(0, "AMD Radeon RX 7900 XTX (RADV NAVI31)", "00000000030000000000000000000000",
+		"\"0000:03:00.0\"", "discrete", "MESA_RADV") "," VK(1, "AMD Radeon RX 7900 XTX",
+		"00000000030000000000000000000000", "\"0000:03:00.0\"", "discrete", "AMD_OPEN_SOURCE"));
+	ran(VULKANINFO, info, 0, 0, false);
+	expect(NONE, "vulkan");
+}
+
+static void
+apu_without_uuid_is_no_block(void **state)
+{
+	(void)state;
+	facts("");
+	probe(HIP, "hip", "{\"index\":0,\"name\":\"AMD Radeon Graphics\",\"uuid\":null,\"pci\":\"0000:c5:00.0\","
+		"\"arch\":\"gfx1151\",\"type\":\"integrated\"}");
+	expect(NONE, "rocm");
+}
+
+static void
+swiftshader_is_told_by_its_driver_id(void **state)
+{
+	(void)state;
+	facts("");
+	probe(VULKAN, "vulkan", VK(0, "GPU", "00000000030000000000000000000000", "null", "discrete", "GOOGLE_SWIFTSHADER"));
+	expect(SOFTWARE_DEVICE, "vulkan");
+	facts("");
+	probe(VULKAN, "vulkan", VK(0, "GPU", "00000000030000000000000000000000", "null", "discrete", "MESA_LLVMPIPE"));
+	expect(SOFTWARE_DEVICE, "vulkan");
+}
+
 int
 main(void)
 {
@@ -837,6 +918,12 @@ main(void)
 		cmocka_unit_test(no_beginning_of_a_good_log_is_a_pass),
 		cmocka_unit_test(device_of_a_gate_is_the_same_before_and_after),
 		cmocka_unit_test(work_outside_of_both_looks_is_unbound),
+		cmocka_unit_test(many_uuids_in_a_variable_explain_hidden_cards),
+		cmocka_unit_test(a_long_value_fakes_as_a_short_one_does),
+		cmocka_unit_test(variable_of_order_hides_nothing),
+		cmocka_unit_test(two_drivers_of_one_card_share_its_uuid),
+		cmocka_unit_test(apu_without_uuid_is_no_block),
+		cmocka_unit_test(swiftshader_is_told_by_its_driver_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
