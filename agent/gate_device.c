@@ -113,14 +113,20 @@ wsl_kind(const char *release)
 static int
 source_run(const struct work *w, struct transcript *t, const struct agree_row *row, struct err *e)
 {
-	char path[GATE_PATH];
+	char path[GATE_PATH], slice[96];
 	const char *argv[8] = {path};
+	const char *env[] = {slice, NULL};
 	struct proc_spec spec = {.argv = argv, .timeout_ms = row->timeout_ms, .tick = work_tick};
 	struct proc_result r;
 	struct err missing = {0};
 	int i;
 
-	(void)w;
+	/* of a card in slices CUDA shows the first alone, unless it is told which */
+	if (row->api == API_CUDA && w->job->device != NULL && str_starts(w->job->device, "MIG-") &&
+	    getenv("CUDA_VISIBLE_DEVICES") == NULL && strcmp(row->argv[0], AGREE_SELF) == 0) {
+		snprintf(slice, sizeof slice, "CUDA_VISIBLE_DEVICES=%.64s", w->job->device);
+		spec.env = env;
+	}
 	for (i = 1; row->argv[i] != NULL; i++)
 		argv[i] = row->argv[i];
 	argv[i] = NULL;

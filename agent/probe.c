@@ -263,6 +263,9 @@ probe_list(struct probe *p, const char *api)
 		probe_text(p->root, "version", list[0].api);
 	for (i = 0; i < n; i++)
 		list_device(p, api, &list[i]);
+	/* drivers that are all broken are no devices */
+	if (e.code == ERR_NONE && cJSON_GetArraySize(p->devices) == 0 && n > 0)
+		err_set(&e, ERR_NO_DEVICE, "%s: %s", list[0].name, list[0].note);
 	if (e.code != ERR_NONE || cJSON_GetArraySize(p->devices) == 0)
 		list_error(p, &e);
 	free(list);

@@ -222,6 +222,41 @@ agree_read(const char *log, size_t len, enum api api, struct agree *out)
 	out->simulated |= log_fact(log, len, "simulated", word, sizeof word) && word[0] != '\0';
 }
 
+/* Our own programs say it in the object that they print. */
+static bool
+run_simulated(const struct section *s)
+{
+	cJSON *head = NULL, *said = NULL;
+	const char *word, *from = memchr(s->body, '{', s->len), *to = memrchr(s->body, '}', s->len);
+	bool found = false;
+
+	if (from == NULL || to == NULL || to < from || json_parse(s->head, strlen(s->head), 1u << 20, &head, NULL))
+		return false;
+	word = cJSON_GetStringValue(cJSON_GetArrayItem(json_get(head, "argv"), 1));
+	if (word != NULL && (strcmp(word, "probe") == 0 || strstr(word, "-verify") != NULL) &&
+	    json_parse(from, (size_t)(to - from) + 1, 16u << 20, &said, NULL) == 0)
+		found = json_bool(said, "simulated", false) ||
+			json_bool(json_get(said, "device"), "simulated", false);
+	cJSON_Delete(head);
+	cJSON_Delete(said);
+	return found;
+}
+
+bool
+agree_simulated(const char *log, size_t len)
+{
+	char word[64];
+	struct section s;
+	size_t pos = 0;
+	bool found = log_fact(log, len, "simulated", word, sizeof word) && word[0] != '\0';
+
+	while (!found && transcript_next(log, len, &pos, &s, NULL) == 1) {
+		found = strcmp(s.kind, "run") == 0 && run_simulated(&s);
+		section_fini(&s);
+	}
+	return found;
+}
+
 const struct agree_source *
 agree_source(const struct agree *g, const char *name)
 {

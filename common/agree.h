@@ -70,6 +70,10 @@ bool agree_device(const struct agree *g, const struct lane *lane, const struct t
 /* One line a source: what it said. */
 CHECKED int agree_table(const struct agree *g, struct buf *b, struct err *e);
 
+/* A recording played the machine of this log, whichever gate's and however it ended: a
+ * fact says so, or an answer of our probes or of a harness. */
+bool agree_simulated(const char *log, size_t len);
+
 /* Equal but for a prefix "GPU-", hyphens and the case of letters. */
 bool agree_same_id(const char *a, const char *b);
 /* "NVIDIA GeForce RTX 4090" and "GeForce RTX 4090" are one. */

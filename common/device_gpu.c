@@ -307,6 +307,9 @@ device_refused(const struct agree *g, const struct lane *lane, const struct tool
 		judgement_set(out, REASON_DEVICE_FAULT, "%.80s at %s is %s", d->name, d->pci, d->state);
 	else if (strcasecmp(d->compute_mode, "Prohibited") == 0)
 		judgement_set(out, REASON_DEVICE_BUSY, "%.80s is in compute mode Prohibited", d->name);
+	else if (strcasecmp(d->compute_mode, "Exclusive_Process") == 0 && d->used_mib > 1024)
+		judgement_set(out, REASON_DEVICE_BUSY, "%.80s is in exclusive mode, and %lld MiB of it are in use",
+			d->name, (long long)d->used_mib);
 	else if (d->state[0] != '\0')
 		judgement_set(out, REASON_PROBE_UNREADABLE, "%.80s can not be used: %s", d->name, d->state);
 	else if (lane->kin == KIN_GRACE && !is_grace(g, d))

@@ -163,8 +163,10 @@ judge_tool_name(const struct section *s, char *out, size_t size)
 		return;
 	path = cJSON_GetStringValue(cJSON_GetArrayItem(json_get(o, "argv"), 0));
 	if (path != NULL) {
-		slash = strrchr(path, '/');
-		snprintf(out, size, "%s", slash ? slash + 1 : path);
+		slash = path + strlen(path);
+		while (slash > path && slash[-1] != '/' && slash[-1] != '\\')
+			slash--;
+		snprintf(out, size, "%s", slash);
 	}
 	cJSON_Delete(o);
 }

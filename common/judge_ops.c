@@ -11,7 +11,7 @@
 #include "common/judge_impl.h"
 #include "common/phone.h"
 #include "common/str.h"
-#include "common/tool.h"
+#include "common/tool_impl.h"
 
 struct run {
 	char op[48], backend[32], params[160];
@@ -41,7 +41,9 @@ run_of(const struct section *s, struct run *r)
 	op = judge_argv_value(json_get(o, "argv"), "-o", "-o");
 	backend = judge_argv_value(json_get(o, "argv"), "-b", "-b");
 	params = judge_argv_value(json_get(o, "argv"), "-p", "-p");
-	if (op != NULL && backend != NULL) {
+	/* grad, perf and support say OK about other things */
+	if (op != NULL && backend != NULL &&
+	    str_eq(cJSON_GetStringValue(cJSON_GetArrayItem(json_get(o, "argv"), 1)), "test")) {
 		memset(r, 0, sizeof *r);
 		snprintf(r->op, sizeof r->op, "%.47s", op);
 		snprintf(r->backend, sizeof r->backend, "%.31s", backend);
@@ -57,7 +59,7 @@ run_of(const struct section *s, struct run *r)
 static bool
 has_type(const char *params, const char *type)
 {
-	static const char *const keys[] = {"type=", "type_K=", "type_KV=", "type_k=", "type_dst="};
+	static const char *const keys[] = {"type=", "type_K=", "type_KV=", "type_k=", "k_type=", "type_dst="};
 	size_t n = strlen(type), i;
 	const char *p;
 
@@ -132,6 +134,16 @@ type_missing(const struct run *r, struct judgement *out)
 	return false;
 }
 
+/* By the description that the engine prints under the backend's name. */
+static bool
+is_software(const struct tool_backend *b)
+{
+	struct tool_device d = {.type = TYPE_UNKNOWN};
+
+	snprintf(d.name, sizeof d.name, "%s", b->device);
+	return tool_is_software(&d);
+}
+
 /* What is wrong with one run, in the order of what explains most. */
 static bool
 run_wrong(const struct run *r, const struct section *s, const char *glob, struct judgement *out)
@@ -141,10 +153,14 @@ run_wrong(const struct run *r, const struct section *s, const char *glob, struct
 	if (!tool_backend_matches(glob, r->backend))
 		judgement_set(out, REASON_BACKEND_NOT_PRESENT, "%s was tested on %s, the lane is for %s", r->op,
 			r->backend, glob);
+	else if (s->cancelled)
+		judgement_set(out, REASON_CANCELLED, "cancelled while %s was tested", r->op);
 	else if (s->timed_out)
 		judgement_set(out, REASON_TIMEOUT, "the test of %s did not end in time", r->op);
 	else if (s->signal != 0)
 		judgement_set(out, REASON_ENGINE_CRASH, "the test of %s died of signal %d", r->op, s->signal);
+	else if (b != NULL && strcmp(glob, "CPU") != 0 && is_software(b))
+		judgement_set(out, REASON_SOFTWARE_DEVICE, "%s is %.120s", r->backend, b->device);
 	else if (r->failed > 0)
 		judgement_set(out, REASON_OP_MISMATCH, "%u of %u cases of %s are wrong: %.150s", (unsigned)r->failed,
 			(unsigned)r->rows, r->op, r->first);

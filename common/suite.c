@@ -204,6 +204,7 @@ ops(struct suite *s, struct err *e)
 	static const char *const known[] = {"op", "params", "types", NULL};
 	const cJSON *list = json_get(s->root, "ops"), *v;
 	struct suite_op *o;
+	int i;
 
 	s->routes = json_bool(s->root, "routes", false);
 	if (list == NULL)
@@ -221,6 +222,10 @@ ops(struct suite *s, struct err *e)
 			return err_wrap(e, "ops[%d]", s->op_count);
 		if (!is_plain_name(o->op))
 			return err_set(e, ERR_PARSE, "ops[%d].op is not a plain name", s->op_count);
+		for (i = 0; i < s->op_count; i++)
+			if (str_eq(s->ops[i].op, o->op) && str_eq(s->ops[i].params ? s->ops[i].params : "",
+				    o->params ? o->params : ""))
+				return err_set(e, ERR_PARSE, "ops[%d] is ops[%d] again", s->op_count, i);
 		s->op_count++;
 	}
 	return 0;

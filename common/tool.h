@@ -99,7 +99,7 @@ struct tool_answer {
 	int count;
 	bool overflow;          /* more devices or ops than fit: proves nothing */
 	/* test-backend-ops */
-	struct tool_backend backend[8];
+	struct tool_backend backend[TOOL_MAX_DEVICES];
 	int backend_count;
 	struct tool_op op[TOOL_MAX_OPS];
 	int op_count;

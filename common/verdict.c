@@ -661,6 +661,7 @@ judge_with_log(struct appraisal *a, const cJSON *log_row, struct verdict_gate *g
 		judgement_set(&g->j, REASON_LOG_FOREIGN, "%s was written for another job", name);
 	else
 		judge_gate(g->id, bytes, len, &ask, &g->j);
+	a->v->simulated |= agree_simulated(bytes, len);
 	if (g->j.outcome == OUTCOME_PASS)
 		passed_check(a, g, bytes, len);
 	free(bytes);

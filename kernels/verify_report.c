@@ -4,6 +4,7 @@
 
 #include "common/json.h"
 #include "common/str.h"
+#include "kernels/gpu_library.h"
 #include "kernels/verify.h"
 
 /* Of two errors the one that is told: a device that failed before a fixture that is
@@ -63,6 +64,7 @@ verify_device_json(const struct backend_device *d)
 		       : json_add_null(o, "memoryBytes")) &&
 	    json_add_bool(o, "software", d->software) &&
 	    json_add_bool(o, "emulated", d->emulated) &&
+	    json_add_bool(o, "simulated", d->simulated || gpu_library_simulated() != NULL) &&
 	    json_add_text(o, "note", d->note, strlen(d->note)))
 		return o;
 	cJSON_Delete(o);

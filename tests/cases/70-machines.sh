@@ -56,6 +56,12 @@ play h200-x2 timeout 120 "$bin/verify-agent" run cuda --only probe --device GPU-
 	--state "$T/state" --log-dir "$T/absent" --report "$T/absent.json" >"$T/absent.out" 2>&1
 status 3 $? "a device that is not there"
 equal "blocked no_device" "$(outcome "$T/absent.json" device)" "a device that is not there"
+# A slice that is not the first: CUDA shows it to whoever names it.
+slice=$(query "json_extract(j, '\$.devices[4].uuid')" "$machines/h200-mig/nvml.json")
+play h200-mig timeout 120 "$bin/verify-agent" run cuda --only probe --device "$slice" \
+	--state "$T/state" --log-dir "$T/slice" --report "$T/slice.json" >"$T/slice.out" 2>&1
+equal "pass none" "$(outcome "$T/slice.json" device)" "the fourth slice"
+equal "$slice" "$(field "$T/slice.json" device.uuid)" "the fourth slice by its UUID"
 second=$(query "json_extract(j, '\$.devices[1].uuid')" "$machines/h200-x2/nvml.json")
 play h200-x2 timeout 120 "$bin/verify-agent" run cuda --only probe --device "$second" \
 	--state "$T/state" --log-dir "$T/second" --report "$T/second.json" >"$T/second.out" 2>&1

@@ -60,8 +60,10 @@ visible(int i)
 	size_t n;
 	int k;
 
-	if (list == NULL)
-		return machine_device(i, 0);
+	if (list == NULL) {
+		d = machine_device(i, 0);
+		return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, "hidden")) ? NULL : d;
+	}
 	while (*list != '\0') {
 		n = strcspn(list, ",");
 		snprintf(word, sizeof word, "%.*s", (int)n, list);

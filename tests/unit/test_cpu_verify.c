@@ -152,7 +152,7 @@ json_has_the_agreed_fields(void **state)
 		"maxAbsDiff", "maxRelDiff", "nmse", "nonFinite", "guardIntact", "tolerance",
 		"outcome", "reason", "detail", NULL};
 	static const char *const device[] = {"index", "name", "uuid", "arch", "driver", "api",
-		"pci", "memoryBytes", "software", "emulated", "note", NULL};
+		"pci", "memoryBytes", "software", "emulated", "simulated", "note", NULL};
 	static const char *const code[] = {"name", "sha256", "how", NULL};
 	static const char *const control[] = {"name", "kernel", "fixture", "caught", "detail", NULL};
 	cJSON *o = program_json(0, (const char *[]){"--json", "--only", "qjl,polar_qjl",

@@ -12,6 +12,7 @@
 #include "common/judge.h"
 #include "common/plat.h"
 #include "common/str.h"
+#include "common/tool.h"
 
 #define B "#verify 0011223344556677 "
 #define LOG_MAX 262144
@@ -58,18 +59,25 @@ log_add(struct log *l, const char *argv, const char *text, size_t len, const cha
 	l->len += (size_t)n;
 }
 
-static void
-suite_make(const char *ops, struct suite **s)
+static int
+suite_try(const char *ops, struct suite **s, struct err *e)
 {
 	char text[4096];
-	struct err e = {0};
 
 	snprintf(text, sizeof text, "{\"schemaVersion\":1,\"name\":\"t\",\"title\":\"t\","
 		"\"driver\":\"llama-completion\",\"programs\":[\"llama-completion\"],\"prompt\":\"p\",\"tokens\":4,"
 		"\"ngl\":99,\"seed\":1,\"baseline\":\"f16\",\"families\":[{\"name\":\"f16\",\"aliases\":[\"f16\"]}],"
 		"\"fixtures\":[\"turbo3\"],\"tolerance\":0.001,\"ops\":[%s],\"models\":[{\"synthetic\":true}],"
 		"\"sources\":[{\"origin\":\"x\"}],\"required\":[\"op-parity\"],\"claims\":[\"legacy-kv-graph\"]}", ops);
-	if (suite_parse(text, strlen(text), s, &e))
+	return suite_parse(text, strlen(text), s, e);
+}
+
+static void
+suite_make(const char *ops, struct suite **s)
+{
+	struct err e = {0};
+
+	if (suite_try(ops, s, &e))
 		fail_msg("%s", e.msg);
 }
 
@@ -529,6 +537,93 @@ counts_of_the_report_are_those_of_the_text(void **state)
 	free(l);
 }
 
+static void
+a_check_of_gradients_or_speed_is_no_parity(void **state)
+{
+	static const char *const modes[] = {"grad", "perf", "support"};
+	char argv[128];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(modes); i++) {
+		snprintf(argv, sizeof argv, "\"%s\",\"-o\",\"SOFT_MAX\",\"-b\",\"CUDA0\"", modes[i]);
+		if (judged("cuda", argv, GOOD("CUDA0", "NVIDIA H200"), EXIT_0) == REASON_NONE)
+			fail_msg("%s passes", modes[i]);
+	}
+}
+
+static void
+a_processor_that_plays_a_gpu_is_no_device(void **state)
+{
+	(void)state;
+	assert_int_not_equal(judged("vulkan", SOFT_ON("Vulkan0"),
+		GOOD("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)"), EXIT_0), REASON_NONE);
+}
+
+static void
+nine_backends_of_a_big_host_are_read(void **state)
+{
+	struct tool_answer *a = calloc(1, sizeof *a);
+	char text[4096];
+	int i, n = snprintf(text, sizeof text, "Testing 9 devices\n\nBackend 1/9: CUDA0\n  Device description: NVIDIA H200\n\n"
+		ROW GREEN "\n  1/1 tests passed\n  Backend CUDA0: " GREEN "\n");
+
+	(void)state;
+	for (i = 1; i < 8; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n, "Backend %d/9: CUDA%d\n  Skipping\n", i + 1, i);
+	snprintf(text + n, sizeof text - (size_t)n, "Backend 9/9: CPU\n  Skipping\n9/9 backends passed\n" GREEN "\n");
+	assert_int_equal(judged("cuda", SOFT_ON("CUDA0"), text, EXIT_0), REASON_NONE);
+	tool_parse(TOOL_TEST_BACKEND_OPS, text, strlen(text), 0, a);
+	assert_int_equal(a->reason, REASON_NONE);
+	free(a);
+}
+
+static void
+the_fork_calls_the_type_of_keys_k_type(void **state)
+{
+	static const char text[] = HEAD("CUDA0", "NVIDIA H200") "  ATTN_SCORE_TBQ(k_type=tbq3_0,n_heads=4,n_kv_heads=1,"
+		"n_kv_tokens=16,n_batch=1): " GREEN "\n  1/1 tests passed\n" TAIL("CUDA0");
+	struct log *l = log_new();
+
+	(void)state;
+	log_add(l, "\"test\",\"-o\",\"ATTN_SCORE_TBQ\",\"-b\",\"CUDA0\"", text, sizeof text - 1, EXIT_0);
+	assert_int_equal(log_judged(l, "{\"op\":\"ATTN_SCORE_TBQ\",\"types\":[\"tbq3_0\"]}", "cuda").reason, REASON_NONE);
+	assert_int_equal(log_judged(l, "{\"op\":\"ATTN_SCORE_TBQ\",\"types\":[\"tbq4_0\"]}", "cuda").reason, REASON_NO_CASE_EXECUTED);
+	free(l);
+}
+
+static void
+an_op_is_asked_for_once(void **state)
+{
+	static const char bad[] = "{\"op\":\"ROPE\"},{\"op\":\"ROPE\"}", two[] = "{\"op\":\"ROPE\",\"params\":\"a=0\"},"
+		"{\"op\":\"ROPE\",\"params\":\"a=1\"}";
+	struct suite *s = NULL;
+
+	(void)state;
+	assert_int_not_equal(suite_try(bad, &s, NULL), 0);
+	assert_int_equal(suite_try(two, &s, NULL), 0);
+	suite_free(s);
+}
+
+static void
+a_program_behind_backslashes_is_known(void **state)
+{
+	struct log *l = log_new();
+	static const char good[] = GOOD("CUDA0", "NVIDIA H200");
+	(void)state;
+	l->len = (size_t)snprintf(l->text, sizeof l->text, B "run {\"argv\":[\"C:\\\\e\\\\test-backend-ops.exe\"," SOFT_ON("CUDA0") "]}\n%s"
+		B "end {" EXIT_0 ",\"ms\":1,\"bytes\":%zu,\"dropped\":0}\n", good, sizeof good - 1);
+	assert_int_equal(log_judged(l, SOFT, "windows-cuda").reason, REASON_NONE);
+	free(l);
+}
+
+static void
+a_cancelled_run_is_no_pass(void **state)
+{
+	(void)state;
+	assert_int_not_equal(judged("cuda", SOFT_ON("CUDA0"), GOOD("CUDA0", "NVIDIA H200"), EXIT_0 ",\"cancelled\":true"), REASON_NONE);
+}
+
 int
 main(void)
 {
@@ -549,6 +644,13 @@ main(void)
 		cmocka_unit_test(a_failure_says_more_than_a_gap_wherever_it_stands),
 		cmocka_unit_test(only_the_run_that_the_suite_asks_for_counts),
 		cmocka_unit_test(counts_of_the_report_are_those_of_the_text),
+		cmocka_unit_test(a_check_of_gradients_or_speed_is_no_parity),
+		cmocka_unit_test(a_processor_that_plays_a_gpu_is_no_device),
+		cmocka_unit_test(nine_backends_of_a_big_host_are_read),
+		cmocka_unit_test(the_fork_calls_the_type_of_keys_k_type),
+		cmocka_unit_test(an_op_is_asked_for_once),
+		cmocka_unit_test(a_program_behind_backslashes_is_known),
+		cmocka_unit_test(a_cancelled_run_is_no_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
