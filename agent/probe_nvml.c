@@ -1,4 +1,5 @@
 /* NVML, found at run time: no header of it is in any package that we build with. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,19 +117,25 @@ fail(struct probe *p, result r, const char *call)
 static void
 xid_count(cJSON *d, const char *pci)
 {
-	char line[1024], mark[64];
+	char line[8192], mark[64];
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC), n = 0, lines = 0;
 	ssize_t k;
 
 	if (fd < 0)
 		return;
 	snprintf(mark, sizeof mark, "Xid (PCI:%.*s)", (int)strcspn(pci, "."), pci);
-	while (lines++ < 200000 && (k = read(fd, line, sizeof line - 1)) > 0) {
+	/* what was overwritten (EPIPE) or is too long (EINVAL) ends nothing: the next is read */
+	while (lines++ < 200000 && ((k = read(fd, line, sizeof line - 1)) > 0 ||
+			(k < 0 && (errno == EPIPE || errno == EINVAL || errno == EINTR)))) {
+		if (k < 0)
+			continue;
 		line[k] = '\0';
 		n += strstr(line, "NVRM: ") != NULL && strstr(line, mark) != NULL;
 	}
+	k = k < 0 && errno == EAGAIN ? 0 : -1;
 	close(fd);
-	probe_number(d, "xid", n);
+	if (k == 0) /* all of it was read: a part of it proves nothing */
+		probe_number(d, "xid", n);
 }
 
 static void
@@ -204,11 +211,12 @@ identity(struct probe *p, int index, device dev, char pci[40])
 
 /* "NVIDIA H200 MIG 1g.18gb": the profile stands behind the name. */
 static void
-slices(struct probe *p, device dev, int parent)
+slices(struct probe *p, device dev, int parent, const char *card_pci)
 {
 	unsigned i;
 	device slice;
 	const char *profile;
+	unsigned long long errors;
 	char pci[40];
 	cJSON *d;
 
@@ -217,6 +225,12 @@ slices(struct probe *p, device dev, int parent)
 			continue;
 		if ((d = identity(p, (int)i, slice, pci)) == NULL)
 			return;
+		/* what is true of the card is true of its slices */
+		probe_text(d, "driver", json_str(p->root, "driver"));
+		if (nv.ecc && nv.ecc(dev, UNCORRECTED, VOLATILE, &errors) == SUCCESS)
+			probe_number(d, "eccUncorrected", (double)errors);
+		if (card_pci[0] != '\0')
+			xid_count(d, card_pci);
 		probe_number(d, "parent", parent);
 		profile = json_str(d, "name") ? strstr(json_str(d, "name"), " MIG ") : NULL;
 		probe_text(d, "mig", profile ? profile + 5 : "unknown");
@@ -264,7 +278,7 @@ probe_nvml(struct probe *p)
 		if (nv.mig && nv.mig(dev, &now, &pending) == SUCCESS) {
 			probe_text(d, "migMode", now ? "enabled" : "disabled");
 			if (now)
-				slices(p, dev, cJSON_GetArraySize(p->devices) - 1);
+				slices(p, dev, cJSON_GetArraySize(p->devices) - 1, pci);
 		}
 	}
 	if (n == 0)

@@ -564,7 +564,9 @@ bound_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t
 	a->v->simulated |= b.simulated;
 	if (a->device.uuid[0] == '\0')
 		judgement_set(&g->j, REASON_DEVICE_CHANGED, "the device gate names no device");
-	else if (!agree_same_id(a->device.uuid, b.uuid) && strcmp(a->device.pci, b.pci) != 0)
+	/* slices of a card have its place in common */
+	else if (!agree_same_id(a->device.uuid, b.uuid) &&
+		 (str_starts(b.uuid, "MIG-") || strcmp(a->device.pci, b.pci) != 0))
 		judgement_set(&g->j, REASON_DEVICE_CHANGED, "it ran on %.60s, the device is %.60s", b.uuid,
 			a->device.uuid);
 	else if (a->device.pci[0] && b.pci[0] && strcmp(a->device.pci, b.pci) != 0)
