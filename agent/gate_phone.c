@@ -335,8 +335,8 @@ verifier_add(struct files *f, const char *dir, struct err *e)
 		return -1;
 	if (elf_read(f->path[0], &elf, e)) {
 		err_wrap(e, "the verifier");
-		return err_hint(e, "make android-verify, and name its folder with "
-			"ELIZA_ANDROID_VULKAN_OUT_DIR");
+		return err_hint(e, "build vulkan-verify for the phone with the NDK, and name its "
+			"folder with ELIZA_ANDROID_VULKAN_OUT_DIR");
 	}
 	if (elf.machine != ELF_AARCH64)
 		return err_set(e, ERR_UNSUPPORTED, "%.200s is for another machine (ELF %d)", f->path[0],

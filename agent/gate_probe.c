@@ -168,7 +168,7 @@ work_host(cJSON **out, struct err *e)
 	cJSON *o = cJSON_CreateObject(), *list, *l;
 	const struct target *target;
 	const char *vm = hypervisor();
-	bool ok, known = false;
+	bool ok, known = false, asked;
 	size_t i;
 
 	if (o == NULL || machine_uname(&u)) {
@@ -183,16 +183,20 @@ work_host(cJSON **out, struct err *e)
 	ok = ok && (list = json_add_array(o, "lanes")) != NULL;
 	for (i = 0; ok && i < lane_count; i++) {
 		target = lane_target(&lanes[i], u.sysname, u.machine);
-		known = target != NULL && device_now(target, &d);
+		/* a driver is asked by a job's own gate, or by doctor */
+		asked = lanes[i].api == API_CPU;
+		known = target != NULL && asked && device_now(target, &d);
 		l = cJSON_CreateObject();
 		ok = l != NULL && cJSON_AddItemToArray(list, l) &&
 			json_add_str(l, "name", lanes[i].name) &&
 			json_add_str(l, "target", target ? target->name : NULL) &&
 			json_add_str(l, "deviceClass", known ? d.device_class : NULL) &&
 			json_add_str(l, "device", known ? d.name : NULL) &&
-			json_add_str(l, "outcome", outcome_name(known ? OUTCOME_PASS : OUTCOME_BLOCKED)) &&
+			json_add_str(l, "outcome", outcome_name(known ? OUTCOME_PASS
+				: target != NULL && !asked ? OUTCOME_SKIPPED : OUTCOME_BLOCKED)) &&
 			json_add_str(l, "reasonCode", known ? NULL
-				: reason_name(target ? REASON_PROBE_UNREADABLE : REASON_WRONG_HOST)) &&
+				: reason_name(target == NULL ? REASON_WRONG_HOST
+					: asked ? REASON_PROBE_UNREADABLE : REASON_NOT_ASKED)) &&
 			json_add_str(l, "features", known ? d.features : NULL);
 	}
 	if (!ok) {
