@@ -75,6 +75,7 @@ struct work {
 	char *help;                 /* of the driver; owned */
 	size_t help_len;
 
+	cJSON *code;                /* of each artifact its code objects; owned, NULL until then */
 	cJSON *ops;                 /* what the engine's own test said; owned, NULL until then */
 	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
 	char delegate_path[GATE_PATH], delegate_sha256[DIGEST_HEX]; /* of Grace Hopper's second report */
@@ -110,6 +111,24 @@ int64_t model_stamp(const char *path);
 CHECKED int smoke_help(struct work *w, struct err *e);
 /* The driver program's name: the suite's, or an override. */
 const char *smoke_driver(const struct work *w);
+
+/* gate_smoke.c: the words of an engine's command line; borrowed. */
+struct engine_args {
+	const char *v[160];         /* NULL-terminated */
+	int n;
+};
+/* An option that only some builds know: its words are added when probe is in the help. */
+struct engine_option {
+	const char *probe, *words[3];
+};
+void engine_arg(struct engine_args *a, const char *word);
+void engine_options(struct engine_args *a, const struct work *w, const struct engine_option *rows,
+	size_t count);
+/* Whether the driver's help, which was read, knows the option. */
+bool engine_has(const struct work *w, const char *option);
+/* gate_engine.c: runs a program of the engine on the lane's device, into the log. */
+CHECKED int engine_run(const struct work *w, struct transcript *t, const char *const *argv,
+	uint32_t timeout_ms, struct err *e);
 
 /* Whether the job has such a gate. */
 bool gate_planned(const struct work *w, enum gate_id id);
@@ -150,6 +169,8 @@ void gate_factf(struct transcript *t, const char *key, const char *fmt, ...) PRI
 /* Closes the log, judges it and fills g.  A log that could not be written whole is
  * incomplete (disk_full, internal_error). */
 void gate_close(struct work *w, struct gate *g, struct transcript *t);
+/* Keeps what a child prints, as far as it has room: a proc_spec's chunk, arg a struct buf. */
+int gate_keep(void *buf, int stream, const char *p, size_t n);
 /* Runs a tool's version command into the log and notes the probe. */
 int gate_probe_tool(struct work *w, struct transcript *t, const char *tool,
 	const char *option, struct err *e);

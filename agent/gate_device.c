@@ -49,20 +49,6 @@ cpu_log(struct transcript *t)
 
 /* ---- GPUs ---- */
 
-static bool
-is_variable(const char *entry)
-{
-	size_t n = strcspn(entry, "="), i, k;
-
-	for (i = 0; i < agree_variable_count; i++) {
-		k = strlen(agree_variables[i].name);
-		if (agree_variables[i].name[k - 1] == '*' ? strncmp(entry, agree_variables[i].name, k - 1) == 0
-				: n == k && strncmp(entry, agree_variables[i].name, k) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void
 variables_note(struct transcript *t)
 {
@@ -70,7 +56,7 @@ variables_note(struct transcript *t)
 	char **entry;
 
 	for (entry = environ; *entry != NULL; entry++)
-		if (is_variable(*entry)) {
+		if (agree_variable_find(*entry, strcspn(*entry, "=")) != NULL) {
 			snprintf(key, sizeof key, "env.%.*s", (int)strcspn(*entry, "="), *entry);
 			gate_factf(t, key, "%s", *entry + strcspn(*entry, "=") + 1);
 		}
@@ -143,7 +129,6 @@ source_run(const struct work *w, struct transcript *t, const struct agree_row *r
 static int
 gpu_log(const struct work *w, struct transcript *t, struct err *e)
 {
-	char name[64];
 	struct utsname u;
 	size_t i;
 
@@ -156,8 +141,7 @@ gpu_log(const struct work *w, struct transcript *t, struct err *e)
 		gate_factf(t, "simulated", "%s", machine_name());
 	if (str_eq(getenv("ELIZA_ALLOW_SOFTWARE_VULKAN"), "1"))
 		gate_factf(t, "softwareAllowed", "1");
-	snprintf(name, sizeof name, "%u", (unsigned)geteuid());
-	gate_factf(t, "uid", "%s", name);
+	gate_factf(t, "uid", "%u", (unsigned)geteuid());
 	variables_note(t);
 	device_files_note(t);
 	for (i = 0; i < agree_row_count; i++)

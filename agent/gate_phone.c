@@ -40,26 +40,37 @@ setting(const char *name, const char *fallback)
 	return v != NULL ? v : fallback;
 }
 
+/* The path below the i-th place where an SDK may be; false past the end, and out is "" when
+ * that place is not on this host. */
+static bool
+sdk_path(size_t i, const char *below, char *out, size_t size)
+{
+	static const struct {
+		const char *variable, *folder;
+	} places[] = {
+		{"ANDROID_HOME", ""}, {"ANDROID_SDK_ROOT", ""}, {"HOME", "/Library/Android/sdk"},
+		{"HOME", "/Android/Sdk"},
+	};
+	const char *v;
+
+	if (i >= str_count(places))
+		return false;
+	v = getenv(places[i].variable);
+	if (v == NULL || str_fmt(out, size, NULL, "%s%s/%s", v, places[i].folder, below))
+		out[0] = '\0';
+	return true;
+}
+
 /* ADB, PATH, then the places of an SDK. */
 static int
 adb_find(char *out, size_t size, struct err *e)
 {
-	static const struct {
-		const char *variable, *below;
-	} places[] = {
-		{"ANDROID_HOME", "platform-tools/adb"},
-		{"ANDROID_SDK_ROOT", "platform-tools/adb"},
-		{"HOME", "Library/Android/sdk/platform-tools/adb"},
-		{"HOME", "Android/Sdk/platform-tools/adb"},
-	};
-	const char *v;
 	size_t i;
 
 	if (plat_find_tool(setting("ADB", "adb"), out, size, e) == 0)
 		return 0;
-	for (i = 0; i < str_count(places); i++)
-		if ((v = getenv(places[i].variable)) != NULL &&
-		    str_fmt(out, size, NULL, "%s/%s", v, places[i].below) == 0 && plat_is_file(out))
+	for (i = 0; sdk_path(i, "platform-tools/adb", out, size); i++)
+		if (out[0] != '\0' && plat_is_file(out))
 			return 0;
 	err_set(e, ERR_NOTFOUND, "missing-adb: adb is neither in PATH nor in an Android SDK");
 	return err_hint(e, "install the platform tools, or set ADB");
@@ -101,25 +112,6 @@ adb_run(const struct phone *p, const char *const *argv, int *exit, struct err *e
 
 /* ---- device ---- */
 
-struct said {
-	struct buf text;
-};
-
-static int
-said_chunk(void *arg, int stream, const char *p, size_t n)
-{
-	struct said *s = arg;
-	size_t room = s->text.max - s->text.len;
-
-	(void)stream;
-	return buf_add(&s->text, p, n < room ? n : room, NULL);
-}
-
-/* What each phone that answers is asked; phone.c reads it. */
-static const char *const questions[] = {
-	"getprop", "cmd gpu vkjson", "cat /proc/sys/kernel/random/boot_id",
-};
-
 static int
 phones_ask(struct phone *p, const struct tool_answer *a, const char *wanted, struct err *e)
 {
@@ -128,11 +120,11 @@ phones_ask(struct phone *p, const struct tool_answer *a, const char *wanted, str
 
 	for (k = 0; k < a->count && k < PHONE_MAX; k++) {
 		if ((wanted != NULL && strcmp(a->device[k].uuid, wanted) != 0) ||
-		    (a->device[k].state[0] != '\0' && strcmp(a->device[k].state, "device") != 0))
+		    a->device[k].state[0] != '\0')
 			continue;
 		p->serial = a->device[k].uuid;
-		for (i = 0; i < str_count(questions); i++)
-			if (phone_run(p, ADB_TIMEOUT_MS, questions[i], e))
+		for (i = 0; phone_question(i) != NULL; i++)
+			if (phone_run(p, ADB_TIMEOUT_MS, phone_question(i), e))
 				return -1;
 	}
 	return 0;
@@ -142,17 +134,17 @@ static int
 phones_list(struct phone *p, struct tool_answer *a, struct err *e)
 {
 	const char *argv[] = {p->adb, "devices", "-l", NULL};
-	struct said said;
+	struct buf said;
 	struct proc_spec spec = {.argv = argv, .timeout_ms = ADB_TIMEOUT_MS, .tick = work_tick,
-		.chunk = said_chunk, .arg = &said};
+		.chunk = gate_keep, .arg = &said};
 	struct proc_result r;
 	int rc;
 
-	buf_init(&said.text, TOOL_MAX_BYTES);
+	buf_init(&said, TOOL_MAX_BYTES);
 	if ((rc = transcript_run(p->t, &spec, NULL, &r, e)) == 0)
-		tool_parse(TOOL_ADB_DEVICES, said.text.data ? said.text.data : "", said.text.len,
+		tool_parse(TOOL_ADB_DEVICES, said.data ? said.data : "", said.len,
 			r.exit, a);
-	buf_fini(&said.text);
+	buf_fini(&said);
 	return rc;
 }
 
@@ -184,14 +176,16 @@ gate_phone_device(struct work *w, struct gate *g)
 
 	if (wanted != NULL && wanted[0] == '\0')
 		wanted = NULL;
-	if (p.t == NULL || a == NULL) {
+	if (p.t == NULL) {
 		free(a);
 		return;
 	}
 	gate_factf(p.t, "wantedSerial", "%s", wanted ? wanted : "");
 	if (str_eq(getenv("ELIZA_ALLOW_ANDROID_EMULATOR_VULKAN"), "1"))
 		gate_factf(p.t, "emulatorAllowed", "1");
-	if (adb_find(p.adb, sizeof p.adb, &e))
+	if (a == NULL)
+		gate_say(p.t, REASON_INTERNAL, NULL, "no memory for a list of phones");
+	else if (adb_find(p.adb, sizeof p.adb, &e))
 		gate_say(p.t, REASON_TOOL_MISSING, e.hint, "%s", e.msg);
 	else if (phones_list(&p, a, &e) || phones_ask(&p, a, wanted, &e) ||
 		 work_path(w, g->log_name, path, sizeof path, &e) ||
@@ -236,10 +230,6 @@ static int
 ndk_find(char *out, size_t size, struct err *e)
 {
 	static const char *const own[] = {"ANDROID_NDK_HOME", "ANDROID_NDK_ROOT", "ANDROID_NDK"};
-	static const struct {
-		const char *variable, *below;
-	} sdks[] = {{"ANDROID_HOME", "ndk"}, {"ANDROID_SDK_ROOT", "ndk"},
-		{"HOME", "Library/Android/sdk/ndk"}, {"HOME", "Android/Sdk/ndk"}};
 	char dir[GATE_PATH];
 	const char *v;
 	size_t i;
@@ -247,10 +237,8 @@ ndk_find(char *out, size_t size, struct err *e)
 	for (i = 0; i < str_count(own); i++)
 		if ((v = getenv(own[i])) != NULL && is_ndk(v))
 			return str_copy(out, size, v, e);
-	for (i = 0; i < str_count(sdks); i++)
-		if ((v = getenv(sdks[i].variable)) != NULL &&
-		    str_fmt(dir, sizeof dir, NULL, "%s/%s", v, sdks[i].below) == 0 &&
-		    last_below(dir, out, size) && is_ndk(out))
+	for (i = 0; sdk_path(i, "ndk", dir, sizeof dir); i++)
+		if (dir[0] != '\0' && last_below(dir, out, size) && is_ndk(out))
 			return 0;
 	err_set(e, ERR_NOTFOUND, "no Android NDK: looked at ANDROID_NDK_HOME, ANDROID_NDK_ROOT, "
 		"ANDROID_NDK, and ndk/ of the SDK folders");
@@ -462,12 +450,14 @@ gate_phone_fixtures(struct work *w, struct gate *g)
 	char dir[GATE_PATH] = "";
 	struct err e = {0};
 
-	if (p.t == NULL || f == NULL) {
+	if (p.t == NULL) {
 		free(f);
 		return;
 	}
 	gate_factf(p.t, "serial", "%s", p.serial);
-	if (!is_remote_dir(remote))
+	if (f == NULL)
+		gate_say(p.t, REASON_INTERNAL, NULL, "no memory for a list of files");
+	else if (!is_remote_dir(remote))
 		gate_say(p.t, REASON_TOOL_MISSING, "give a folder below /data/local/tmp",
 			"ELIZA_ANDROID_VULKAN_REMOTE_DIR may not be \"%.80s\"", remote);
 	else if (adb_find(p.adb, sizeof p.adb, &e) || verifier_add(f, out, &e) ||

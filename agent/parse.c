@@ -19,24 +19,6 @@ static const struct opt parse_opts[] = {
 };
 
 static int
-stdin_read(char **out, size_t *len, struct err *e)
-{
-	char chunk[16384];
-	struct buf b;
-	size_t n;
-
-	buf_init(&b, TOOL_MAX_BYTES);
-	while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0)
-		if (buf_add(&b, chunk, n, e)) {
-			buf_fini(&b);
-			return -1;
-		}
-	*len = b.len;
-	*out = buf_take(&b);
-	return *out != NULL ? 0 : err_set(e, ERR_NOMEM, "no memory for the input");
-}
-
-static int
 kind_read(const char *word, enum tool_kind *out, struct err *e)
 {
 	char list[256] = "";
@@ -62,15 +44,12 @@ parse_do(const struct opt_call *call, struct tool_answer *a, struct err *e)
 	char *text = NULL;
 	uint32_t exit = 0;
 	size_t len;
-	int rc;
 
 	if (kind_read(call->argv[0], &kind, e))
 		return -1;
 	if (v->exit != NULL && str_u32(v->exit, 0, 0x7fffffff, &exit, e))
 		return err_wrap(e, "--exit");
-	rc = strcmp(call->argv[1], "-") == 0 ? stdin_read(&text, &len, e)
-		: plat_read_file(call->argv[1], TOOL_MAX_BYTES, &text, &len, e);
-	if (rc)
+	if (plat_read_input(call->argv[1], TOOL_MAX_BYTES, &text, &len, e))
 		return -1;
 	tool_parse(kind, text, len, v->exit != NULL ? (int)exit : -1, a);
 	free(text);

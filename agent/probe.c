@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/agree.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -61,15 +62,13 @@ probe_library(struct probe *p, const char *path, const char *simulated)
 void
 probe_note(struct probe *p, const char *fmt, ...)
 {
-	char text[300], shown[300];
+	char shown[300];
 	va_list ap;
 	cJSON *v;
 
 	va_start(ap, fmt);
-	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
-		text[0] = '\0';
+	str_showv(shown, sizeof shown, fmt, ap);
 	va_end(ap);
-	str_show(shown, sizeof shown, text, strlen(text));
 	if ((v = cJSON_CreateString(shown)) != NULL && !cJSON_AddItemToArray(p->notes, v))
 		cJSON_Delete(v);
 }
@@ -307,34 +306,16 @@ static const struct opt probe_opts[] = {
 		.help = "say only what is true of this device now"},
 };
 
-/* Letters and digits of an id, without the prefix and the hyphens that tools add. */
-static bool
-same_id(const char *a, const char *b)
-{
-	if (a == NULL || b == NULL)
-		return false;
-	a += str_starts(a, "GPU-") ? 4 : 0;
-	b += str_starts(b, "GPU-") ? 4 : 0;
-	for (;; a++, b++) {
-		while (*a == '-')
-			a++;
-		while (*b == '-')
-			b++;
-		if (*a != *b)
-			return false;
-		if (*a == '\0')
-			return true;
-	}
-}
-
 static void
 keep_wanted(struct probe *p)
 {
+	const char *uuid;
 	cJSON *d, *next;
 
 	for (d = p->devices->child; p->wanted != NULL && d != NULL; d = next) {
 		next = d->next;
-		if (!same_id(json_str(d, "uuid"), p->wanted) && !str_eq(json_str(d, "pci"), p->wanted))
+		uuid = json_str(d, "uuid");
+		if ((uuid == NULL || !agree_same_id(uuid, p->wanted)) && !str_eq(json_str(d, "pci"), p->wanted))
 			cJSON_Delete(cJSON_DetachItemViaPointer(p->devices, d));
 	}
 	if (p->wanted != NULL && p->devices->child == NULL && cJSON_IsNull(json_get(p->root, "error")))

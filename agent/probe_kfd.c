@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/machine.h"
 #include "agent/probe.h"
 #include "common/json.h"
 #include "common/plat.h"
@@ -15,49 +16,26 @@
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define MAX_NODES 128
 
-/* Value of a line "simd_count 1216"; -1 when there is none. */
-static int64_t
-property(const char *text, const char *key)
+/* The number in a line "simd_count 1216". */
+static bool
+property_u64(const char *text, const char *key, uint64_t *out)
 {
 	size_t n = strlen(key);
 	const char *p = text;
-	char digits[24];
-	uint64_t v;
-	size_t k;
 
-	for (; p != NULL && *p != '\0'; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
-		if (strncmp(p, key, n) != 0 || p[n] != ' ')
-			continue;
-		k = strspn(p + n + 1, "0123456789");
-		if (k == 0 || k >= sizeof digits)
-			return -1;
-		memcpy(digits, p + n + 1, k);
-		digits[k] = '\0';
-		return str_u64(digits, 0, UINT64_MAX, &v, NULL) || v > INT64_MAX ? -1 : (int64_t)v;
-	}
-	return -1;
+	for (; p != NULL && *p != '\0'; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		if (strncmp(p, key, n) == 0 && p[n] == ' ')
+			return str_leading_u64(p + n + 1, UINT64_MAX, out);
+	return false;
 }
 
-/* The same, for ids of all 64 bits. */
-static bool
-unique_id(const char *text, char out[40])
+/* The same of what is no id; -1 when there is none. */
+static int64_t
+property(const char *text, const char *key)
 {
-	const char *p = strstr(text, "unique_id ");
-	char digits[24];
 	uint64_t v;
-	size_t k;
 
-	if (p == NULL)
-		return false;
-	k = strspn(p + 10, "0123456789");
-	if (k == 0 || k >= sizeof digits)
-		return false;
-	memcpy(digits, p + 10, k);
-	digits[k] = '\0';
-	if (str_u64(digits, 1, UINT64_MAX, &v, NULL))
-		return false;
-	snprintf(out, 40, "GPU-%016llx", (unsigned long long)v);
-	return true;
+	return property_u64(text, key, &v) && v <= INT64_MAX ? (int64_t)v : -1;
 }
 
 static char *
@@ -104,6 +82,7 @@ node_read(struct probe *p, const char *root, const char *node)
 {
 	char *text = file_of(root, node, "properties"), *name = file_of(root, node, "name"), id[40],
 	     arch[24], pci[32];
+	uint64_t unique;
 	int64_t version, location, domain, memory;
 	cJSON *d;
 
@@ -115,8 +94,10 @@ node_read(struct probe *p, const char *root, const char *node)
 			if (name != NULL)
 				name[strcspn(name, "\n")] = '\0';
 			probe_text(d, "chip", name);
-			if (unique_id(text, id))
+			if (property_u64(text, "unique_id", &unique) && unique > 0) {
+				snprintf(id, sizeof id, "GPU-%016llx", (unsigned long long)unique);
 				probe_text(d, "uuid", id);
+			}
 			location = property(text, "location_id");
 			domain = property(text, "domain");
 			if (location >= 0) {
@@ -159,17 +140,14 @@ access_note(struct probe *p)
 void
 probe_kfd(struct probe *p)
 {
-	const char *machine = getenv("VERIFY_MACHINE");
+	const char *machine = machine_dir();
 	char root[4096] = NODES, node[16];
 	int i;
 
-	if (machine != NULL && machine[0] != '\0') {
-		if (str_fmt(root, sizeof root, NULL, "%s/kfd/nodes", machine))
-			return;
-		probe_library(p, root, machine);
-	} else {
-		probe_library(p, root, NULL);
-	}
+	/* a path that is too long is no topology */
+	if (machine != NULL && str_fmt(root, sizeof root, NULL, "%s/kfd/nodes", machine))
+		root[0] = '\0';
+	probe_library(p, root, machine);
 	if (!plat_is_dir(root)) {
 		probe_fail(p, REASON_DRIVER_MISSING_ON_HOST, 0, "no KFD topology", root,
 			"load the amdgpu module");
@@ -182,6 +160,6 @@ probe_kfd(struct probe *p)
 	}
 	if (cJSON_GetArraySize(p->devices) == 0)
 		probe_fail(p, REASON_NO_DEVICE, 0, "no node of the topology is a GPU", root, "");
-	else if (machine == NULL || machine[0] == '\0')
+	else if (machine == NULL)
 		access_note(p);
 }

@@ -116,7 +116,7 @@ suite_add(cJSON *o, const char *suite, struct err *e)
 	struct suite *s = NULL;
 	bool ok;
 
-	if (strchr(suite, '/') == NULL && !str_ends(suite, ".json"))
+	if (!suite_is_path(suite))
 		return json_add_str(o, "suite", suite) ? 0 : err_set(e, ERR_NOMEM, "no memory");
 	if (suite_load(suite, &s, e))
 		return -1;

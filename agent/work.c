@@ -246,18 +246,14 @@ gate_close(struct work *w, struct gate *g, struct transcript *t)
 	free(text);
 }
 
-struct said {
-	struct buf text;
-};
-
-static int
-said_chunk(void *arg, int stream, const char *p, size_t n)
+int
+gate_keep(void *buf, int stream, const char *p, size_t n)
 {
-	struct said *s = arg;
-	size_t room = s->text.max - s->text.len;
+	struct buf *b = buf;
+	size_t room = b->max - b->len;
 
 	(void)stream;
-	return buf_add(&s->text, p, n < room ? n : room, NULL);
+	return buf_add(b, p, n < room ? n : room, NULL);
 }
 
 /* probes[]: who was asked what, and the digest of the answer. */
@@ -292,19 +288,19 @@ gate_probe_tool(struct work *w, struct transcript *t, const char *tool, const ch
 {
 	char path[GATE_PATH];
 	const char *argv[] = {path, option, NULL};
-	struct said said;
+	struct buf said;
 	struct proc_spec spec = {.argv = argv, .timeout_ms = 30000, .tick = work_tick,
-		.chunk = said_chunk, .arg = &said};
+		.chunk = gate_keep, .arg = &said};
 	struct proc_result r;
 	int rc;
 
 	if (plat_find_tool(tool, path, sizeof path, e))
 		return -1;
-	buf_init(&said.text, 65536);
+	buf_init(&said, 65536);
 	rc = transcript_run(t, &spec, NULL, &r, e);
 	if (rc == 0)
-		rc = probe_note(w, tool, path, option, &r, &said.text, e);
-	buf_fini(&said.text);
+		rc = probe_note(w, tool, path, option, &r, &said, e);
+	buf_fini(&said);
 	return rc;
 }
 
@@ -628,6 +624,7 @@ work_fini(struct work *w)
 	cJSON_Delete(w->fixtures);
 	cJSON_Delete(w->controls);
 	cJSON_Delete(w->kernels);
+	cJSON_Delete(w->code);
 	cJSON_Delete(w->ops);
 	cJSON_Delete(w->smokes);
 	cJSON_Delete(w->overrides);

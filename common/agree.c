@@ -26,7 +26,7 @@ const struct agree_row agree_rows[] = {
 };
 const size_t agree_row_count = str_count(agree_rows);
 
-const struct agree_variable agree_variables[] = {
+static const struct agree_variable variables[] = {
 	{"CUDA_VISIBLE_DEVICES", true, false}, {"CUDA_DEVICE_ORDER", false, false},
 	/* for a container's NVML as for its CUDA */
 	{"NVIDIA_VISIBLE_DEVICES", false, false}, {"CUDA_MPS_PIPE_DIRECTORY", false, false},
@@ -40,7 +40,6 @@ const struct agree_variable agree_variables[] = {
 	{"INTEL_FORCE_PROBE", false, false}, {"GGML_VK_VISIBLE_DEVICES", true, false},
 	{"GGML_CUDA_*", false, false}, {"LP_NUM_THREADS", false, false},
 };
-const size_t agree_variable_count = str_count(agree_variables);
 
 /* ---- words ---- */
 
@@ -90,13 +89,24 @@ agree_same_name(const char *a, const char *b)
 }
 
 static bool
-variable_is(const struct agree_variable *v, const char *name, size_t n)
+variable_fits(const struct agree_variable *v, const char *name, size_t n)
 {
 	size_t k = strlen(v->name);
 
 	if (v->name[k - 1] == '*')
 		return n >= k - 1 && strncmp(v->name, name, k - 1) == 0;
 	return n == k && strncmp(v->name, name, k) == 0;
+}
+
+const struct agree_variable *
+agree_variable_find(const char *name, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < str_count(variables); i++)
+		if (variable_fits(&variables[i], name, n))
+			return &variables[i];
+	return NULL;
 }
 
 /* ---- reading ---- */
@@ -115,41 +125,32 @@ add_word(char *to, size_t size, const char *word, size_t n)
 static void
 variables_read(const struct section *s, struct agree *out)
 {
-	const char *p = s->body, *end = s->body + s->len, *nl, *eq;
-	size_t i, n;
+	const struct agree_variable *v;
+	const char *p, *eq;
+	size_t pos = 0, n;
 
-	for (; p < end; p = nl + 1) {
-		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
-			nl = end;
-		if ((size_t)(nl - p) <= 4 || strncmp(p, "env.", 4) != 0 ||
-		    (eq = memchr(p, '=', (size_t)(nl - p))) == NULL)
+	while (section_line(s, &pos, &p, &n)) {
+		if (n <= 4 || strncmp(p, "env.", 4) != 0 || (eq = memchr(p, '=', n)) == NULL ||
+		    (v = agree_variable_find(p + 4, (size_t)(eq - p) - 4)) == NULL)
 			continue;
-		n = (size_t)(eq - p - 4);
-		for (i = 0; i < agree_variable_count && !variable_is(&agree_variables[i], p + 4, n); i++)
-			;
-		if (i == agree_variable_count)
-			continue;
-		if (agree_variables[i].hides)
-			add_word(out->visible, sizeof out->visible, p + 4, (size_t)(nl - p - 4));
-		if (agree_variables[i].fakes)
-			add_word(out->faking, sizeof out->faking, p + 4, (size_t)(nl - p - 4));
+		if (v->hides)
+			add_word(out->visible, sizeof out->visible, p + 4, n - 4);
+		if (v->fakes)
+			add_word(out->faking, sizeof out->faking, p + 4, n - 4);
 	}
 }
 
 static bool
 argv_is(const cJSON *argv, const struct agree_row *row)
 {
-	const char *word, *slash;
+	const char *word;
 	int i;
 
 	for (i = 0; row->argv[i] != NULL; i++) {
 		if ((word = cJSON_GetStringValue(cJSON_GetArrayItem(argv, i))) == NULL)
 			return false;
 		if (i == 0) {
-			slash = strrchr(word, '/');
-			word = slash != NULL ? slash + 1 : word;
-			slash = strrchr(word, '\\');
-			word = slash != NULL ? slash + 1 : word;
+			word = str_base(word);
 			if (str_starts(word, row->argv[0]) &&
 			    (word[strlen(row->argv[0])] == '\0' || str_ends(word, ".exe")))
 				continue;

@@ -55,8 +55,8 @@ struct agree_variable {
 	const char *name;          /* a * at its end: all that begin so */
 	bool hides, fakes;
 };
-extern const struct agree_variable agree_variables[];
-extern const size_t agree_variable_count;
+/* The first row that fits the n bytes of a variable's name; NULL none. */
+const struct agree_variable *agree_variable_find(const char *name, size_t n);
 
 /* Reads the sources of the API from a device gate's log.  out is large: heap. */
 void agree_read(const char *log, size_t len, enum api api, struct agree *out);

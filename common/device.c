@@ -320,10 +320,6 @@ judge_device(const char *log, size_t len, const struct judge_ask *ask,
 {
 	struct device_facts d;
 
-	if (ask->lane->place == PLACE_ADB) {
-		judge_phone_device(log, len, ask, out);
-		return;
-	}
 	if (judge_decided(log, len, out))
 		return;
 	if (ask->lane->api != API_CPU) {

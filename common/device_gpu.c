@@ -37,45 +37,17 @@ runner(const struct agree *g, enum api api, const char *const **knows)
 
 /* ---- names ---- */
 
-static bool
-is_dropped(const char *word)
+void
+device_slug(char *const *words, int n, const char *const *drop, char *out, size_t size)
 {
-	static const char *const words[] = {"nvidia", "amd", "intel", "ati", "arm", "qualcomm", "geforce",
-		"tesla", "quadro", "grid", "instinct", "graphics", "with", "max-q", "design", "generation",
-		"(tm)", "(r)"};
-	size_t i;
-
-	for (i = 0; i < str_count(words); i++)
-		if (strcasecmp(word, words[i]) == 0)
-			return true;
-	return false;
-}
-
-/* "NVIDIA GeForce RTX 4090" -> "rtx-4090", "AMD Instinct MI300X" -> "mi300x",
- * "Intel(R) Arc(tm) A770 Graphics (DG2)" -> "arc-a770", "Adreno (TM) 740" -> "adreno-740". */
-static void
-slug_of(const char *name, char *out, size_t size)
-{
-	static const char *const marks[] = {"(R)", "(TM)", "(C)"};
-	char copy[128], *words[32], *p, *close;
 	size_t used = 0, i, k;
-	int w, n;
+	int w;
 
-	snprintf(copy, sizeof copy, "%.127s", name);
-	if ((p = strstr(copy, " MIG ")) != NULL)
-		*p = '\0';
-	for (i = 0; i < str_count(marks); i++)
-		while ((p = strcasestr(copy, marks[i])) != NULL)
-			memset(p, ' ', strlen(marks[i]));
-	/* what a driver adds in parentheses: "(RADV NAVI31)", "(DG2)" */
-	while ((p = strchr(copy, '(')) != NULL) {
-		close = strchr(p, ')');
-		memset(p, ' ', close != NULL ? (size_t)(close - p) + 1 : strlen(p));
-	}
-	n = str_split(copy, false, words, 32);
 	out[0] = '\0';
 	for (w = 0; w < n; w++) {
-		if (is_dropped(words[w]) || used + 2 >= size)
+		for (i = 0; drop[i] != NULL && strcasecmp(words[w], drop[i]) != 0; i++)
+			;
+		if (drop[i] != NULL || used + 2 >= size)
 			continue;
 		if (used > 0)
 			out[used++] = '-';
@@ -88,6 +60,32 @@ slug_of(const char *name, char *out, size_t size)
 		out[--used] = '\0';
 	if (used == 0)
 		snprintf(out, size, "unknown");
+}
+
+/* "NVIDIA GeForce RTX 4090" -> "rtx-4090", "AMD Instinct MI300X" -> "mi300x",
+ * "Intel(R) Arc(tm) A770 Graphics (DG2)" -> "arc-a770", "Adreno (TM) 740" -> "adreno-740". */
+static void
+slug_of(const char *name, char *out, size_t size)
+{
+	static const char *const marks[] = {"(R)", "(TM)", "(C)"};
+	static const char *const drop[] = {"nvidia", "amd", "intel", "ati", "arm", "qualcomm", "geforce",
+		"tesla", "quadro", "grid", "instinct", "graphics", "with", "max-q", "design", "generation",
+		"(tm)", "(r)", NULL};
+	char copy[128], *words[32], *p, *close;
+	size_t i;
+
+	snprintf(copy, sizeof copy, "%.127s", name);
+	if ((p = strstr(copy, " MIG ")) != NULL)
+		*p = '\0';
+	for (i = 0; i < str_count(marks); i++)
+		while ((p = strcasestr(copy, marks[i])) != NULL)
+			memset(p, ' ', strlen(marks[i]));
+	/* what a driver adds in parentheses: "(RADV NAVI31)", "(DG2)" */
+	while ((p = strchr(copy, '(')) != NULL) {
+		close = strchr(p, ')');
+		memset(p, ' ', close != NULL ? (size_t)(close - p) + 1 : strlen(p));
+	}
+	device_slug(words, str_split(copy, false, words, 32), drop, out, size);
 }
 
 /* "9.0" -> "sm_90", "gfx942", "NVIDIA_PROPRIETARY" -> "nvidia-proprietary" */

@@ -397,6 +397,23 @@ json_load(const char *path, size_t max_bytes, cJSON **out, struct err *e)
 	return rc;
 }
 
+const char *
+json_object_in(const char *text, size_t len, size_t *n)
+{
+	const char *p = text, *end = text + len;
+
+	while (p < end && *p != '{') {
+		p = memchr(p, '\n', (size_t)(end - p));
+		if (p == NULL)
+			return NULL;
+		p++;
+	}
+	while (end > p && end[-1] != '}')
+		end--;
+	*n = (size_t)(end - p);
+	return p < end ? p : NULL;
+}
+
 const cJSON *
 json_get(const cJSON *o, const char *key)
 {

@@ -28,6 +28,10 @@ CHECKED int json_check(const char *text, size_t len, size_t max_bytes, struct er
 /* Reads a file of at most max_bytes and parses it. */
 CHECKED int json_load(const char *path, size_t max_bytes, cJSON **out, struct err *e);
 
+/* The object among what a program prints: from the first line that begins with a brace to
+ * the last brace.  Gives where, of *n bytes; NULL when there is none. */
+const char *json_object_in(const char *text, size_t len, size_t *n);
+
 /* Readers that tolerate absence: NULL, false or the fallback when o is NULL, not an
  * object, the key is missing or of another type. */
 const cJSON *json_get(const cJSON *o, const char *key);

@@ -14,17 +14,14 @@
 void
 judgement_set(struct judgement *j, enum reason r, const char *fmt, ...)
 {
-	char text[1024];
 	va_list ap;
 
 	j->reason = r;
 	j->outcome = reason_outcome(r);
-	va_start(ap, fmt);
-	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
-		text[0] = '\0';
-	va_end(ap);
 	/* words of logs end on terminals */
-	str_show(j->detail, sizeof j->detail, text, strlen(text));
+	va_start(ap, fmt);
+	str_showv(j->detail, sizeof j->detail, fmt, ap);
+	va_end(ap);
 	snprintf(j->hint, sizeof j->hint, "%s", reason_hint(r));
 }
 
@@ -33,18 +30,13 @@ static bool
 has_fact(const char *log, size_t len, const char *key)
 {
 	struct section s;
-	size_t pos = 0, k = strlen(key);
-	const char *p, *end, *nl;
+	size_t pos = 0, at, n, k = strlen(key);
+	const char *p;
 	bool found = false;
 
 	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
-		end = s.body + s.len;
-		for (p = s.body; strcmp(s.kind, "facts") == 0 && p < end; p = nl + 1) {
-			if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
-				nl = end - 1;
-			if ((size_t)(end - p) > k && memcmp(p, key, k) == 0 && p[k] == '=')
-				found = true;
-		}
+		for (at = 0; strcmp(s.kind, "facts") == 0 && section_line(&s, &at, &p, &n);)
+			found |= n > k && memcmp(p, key, k) == 0 && p[k] == '=';
 		section_fini(&s);
 	}
 	return found;
@@ -156,18 +148,14 @@ void
 judge_tool_name(const struct section *s, char *out, size_t size)
 {
 	cJSON *o = NULL;
-	const char *path, *slash;
+	const char *path;
 
 	snprintf(out, size, "?");
 	if (json_parse(s->head, strlen(s->head), 1u << 20, &o, NULL))
 		return;
 	path = cJSON_GetStringValue(cJSON_GetArrayItem(json_get(o, "argv"), 0));
-	if (path != NULL) {
-		slash = path + strlen(path);
-		while (slash > path && slash[-1] != '/' && slash[-1] != '\\')
-			slash--;
-		snprintf(out, size, "%s", slash);
-	}
+	if (path != NULL)
+		snprintf(out, size, "%s", str_base(path));
 	cJSON_Delete(o);
 }
 
@@ -211,10 +199,6 @@ judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 	char list[256] = "", name[64], version[32], nvcc[32] = "";
 	int r, n = 0;
 
-	if (ask->lane->place == PLACE_ADB) {
-		judge_phone_toolchain(log, len, ask, out);
-		return;
-	}
 	if (judge_decided(log, len, out))
 		return;
 	while ((r = transcript_next(log, len, &pos, &s, NULL)) == 1) {
@@ -270,17 +254,15 @@ judge_said(const char *log, size_t len, const struct judge_ask *ask, struct judg
 static enum chip_fit
 code_fit(const struct section *s, const char *chip, const char *features, char *list, size_t size)
 {
-	const char *p = s->body, *end = s->body + s->len, *nl;
+	const char *p;
 	char line[256], name[64];
 	enum chip_fit best = CHIP_NO, fit;
-	size_t used;
+	size_t pos = 0, n, used;
 
-	for (; p < end; p = nl + 1) {
-		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
-			nl = end;
-		if ((size_t)(nl - p) < 6 || (size_t)(nl - p) >= sizeof line || strncmp(p, "code=", 5) != 0)
+	while (section_line(s, &pos, &p, &n)) {
+		if (n < 6 || n >= sizeof line || strncmp(p, "code=", 5) != 0)
 			continue;
-		snprintf(line, sizeof line, "%.*s", (int)(nl - p), p);
+		snprintf(line, sizeof line, "%.*s", (int)n, p);
 		if (sscanf(line + 5, "%*s %63s", name) != 1)
 			continue;
 		fit = chip_fits(name, chip, features);
@@ -359,6 +341,14 @@ static const judge_fn judges[GATE_COUNT] = {
 	[GATE_REPORT] = judge_said,
 };
 
+/* Gates that a phone has its own way for. */
+static const judge_fn phone_judges[GATE_COUNT] = {
+	[GATE_DEVICE] = judge_phone_device,
+	[GATE_TOOLCHAIN] = judge_phone_toolchain,
+	[GATE_FIXTURES] = judge_phone_fixtures,
+	[GATE_OP_PARITY] = judge_phone_evidence,
+};
+
 judge_fn
 judge_of(enum gate_id g)
 {
@@ -369,10 +359,11 @@ void
 judge_gate(enum gate_id g, const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out)
 {
+	bool phone = ask->lane->place == PLACE_ADB && phone_judges[g] != NULL;
 	struct bound b;
 	struct judgement changed;
 
-	judges[g](log, len, ask, out);
+	(phone ? phone_judges : judges)[g](log, len, ask, out);
 	if (out->outcome != OUTCOME_PASS && out->outcome != OUTCOME_FAIL)
 		return;
 	/* a device that went away in the middle makes a failure of the gate no failure of the code */

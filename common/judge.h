@@ -96,6 +96,9 @@ struct smoke_facts {
 };
 bool smoke_facts_read(const char *log, size_t len, struct smoke_facts *out);
 
+/* What elog is asked of that run. */
+struct smoke_ask smoke_ask_of(const struct smoke_facts *f, const struct lane *lane,
+	const struct suite_placement *placement);
 /* The harness's JSON out of a fixture log; gives, cJSON_Delete; NULL when there is none. */
 cJSON *fixtures_read(const char *log, size_t len);
 

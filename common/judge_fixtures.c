@@ -6,28 +6,16 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "common/phone.h"
 #include "common/str.h"
 
-/* The object that the body holds: from the line that begins with a brace to the last
- * brace. */
 static cJSON *
 object_in(const char *p, size_t n)
 {
-	const char *end = p + n, *first = p;
+	size_t bytes;
+	const char *from = json_object_in(p, n, &bytes);
 	cJSON *o = NULL;
 
-	while (first < end && *first != '{') {
-		first = memchr(first, '\n', (size_t)(end - first));
-		if (first == NULL)
-			return NULL;
-		first++;
-	}
-	while (end > first && end[-1] != '}')
-		end--;
-	if (json_parse(first, (size_t)(end - first), 1u << 20, &o, NULL))
-		return NULL;
-	return o;
+	return from == NULL || json_parse(from, bytes, 1u << 20, &o, NULL) ? NULL : o;
 }
 
 /* The first run of a harness whose output holds an object; false when none does. */
@@ -239,15 +227,12 @@ judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
 {
 	struct section s;
 
-	if (ask->lane->place == PLACE_ADB) {
-		judge_phone_fixtures(log, len, ask, out);
-	} else if (!judge_decided(log, len, out)) {
-		if (!fixtures_run(log, len, &s)) {
-			judgement_set(out, REASON_HARNESS_CRASHED, "%s printed no verdict",
-				ask->lane->harness);
-			return;
-		}
-		judge_harness(s.body, s.len, s.exit, s.signal, ask, out);
-		section_fini(&s);
+	if (judge_decided(log, len, out))
+		return;
+	if (!fixtures_run(log, len, &s)) {
+		judgement_set(out, REASON_HARNESS_CRASHED, "%s printed no verdict", ask->lane->harness);
+		return;
 	}
+	judge_harness(s.body, s.len, s.exit, s.signal, ask, out);
+	section_fini(&s);
 }

@@ -21,6 +21,9 @@ const char *judge_argv_value(const cJSON *argv, const char *option, const char *
 void judge_harness(const char *text, size_t len, int exit, int signal,
 	const struct judge_ask *ask, struct judgement *out);
 
+/* device_gpu.c: the words of a device's name but those in drop (NULL-terminated), in lower
+ * case with hyphens between them; "unknown" when nothing is left. */
+void device_slug(char *const *words, int n, const char *const *drop, char *out, size_t size);
 /* device_gpu.c: of lanes with a GPU. */
 void judge_gpu_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);

@@ -9,7 +9,6 @@
 
 #include "common/json.h"
 #include "common/judge_impl.h"
-#include "common/phone.h"
 #include "common/str.h"
 #include "common/tool_impl.h"
 
@@ -134,16 +133,6 @@ type_missing(const struct run *r, struct judgement *out)
 	return false;
 }
 
-/* By the description that the engine prints under the backend's name. */
-static bool
-is_software(const struct tool_backend *b)
-{
-	struct tool_device d = {.type = TYPE_UNKNOWN};
-
-	snprintf(d.name, sizeof d.name, "%s", b->device);
-	return tool_is_software(&d);
-}
-
 /* What is wrong with one run, in the order of what explains most. */
 static bool
 run_wrong(const struct run *r, const struct section *s, const char *glob, struct judgement *out)
@@ -159,7 +148,7 @@ run_wrong(const struct run *r, const struct section *s, const char *glob, struct
 		judgement_set(out, REASON_TIMEOUT, "the test of %s did not end in time", r->op);
 	else if (s->signal != 0)
 		judgement_set(out, REASON_ENGINE_CRASH, "the test of %s died of signal %d", r->op, s->signal);
-	else if (b != NULL && strcmp(glob, "CPU") != 0 && is_software(b))
+	else if (b != NULL && strcmp(glob, "CPU") != 0 && tool_is_software_name(b->device))
 		judgement_set(out, REASON_SOFTWARE_DEVICE, "%s is %.120s", r->backend, b->device);
 	else if (r->failed > 0)
 		judgement_set(out, REASON_OP_MISMATCH, "%u of %u cases of %s are wrong: %.150s", (unsigned)r->failed,
@@ -197,10 +186,6 @@ judge_ops(const char *log, size_t len, const struct judge_ask *ask, struct judge
 	bool wrong = false;
 	struct judgement j;
 
-	if (ask->lane->place == PLACE_ADB) {
-		judge_phone_evidence(log, len, ask, out);
-		return;
-	}
 	if (judge_decided(log, len, out))
 		return;
 	if ((r = malloc(sizeof *r)) == NULL) {

@@ -95,20 +95,16 @@ pushed_ok(const char *log, size_t len, const char *said, size_t said_len,
 	struct judgement *out)
 {
 	struct section s;
-	size_t pos = 0, count = 0;
-	const char *p, *end, *nl;
+	size_t pos = 0, at, n, count = 0;
+	const char *p;
 	char line[400];
 	bool ok = true;
 
 	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
-		end = s.body + s.len;
-		for (p = s.body; strcmp(s.kind, "facts") == 0 && p < end; p = nl + 1) {
-			if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
-				nl = end;
-			if ((size_t)(nl - p) < 7 || (size_t)(nl - p) >= sizeof line ||
-			    memcmp(p, "pushed=", 7) != 0)
+		for (at = 0; strcmp(s.kind, "facts") == 0 && section_line(&s, &at, &p, &n);) {
+			if (n < 7 || n >= sizeof line || memcmp(p, "pushed=", 7) != 0)
 				continue;
-			snprintf(line, sizeof line, "%.*s", (int)(nl - p - 7), p + 7);
+			snprintf(line, sizeof line, "%.*s", (int)n - 7, p + 7);
 			count++;
 			if (ok && memmem(said, said_len, line, strlen(line)) == NULL) {
 				judgement_set(out, REASON_PUSH_MISMATCH, "%.150s is not what the phone has",

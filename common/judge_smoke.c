@@ -39,8 +39,7 @@ smoke_argv(const char *head, struct smoke_facts *out)
 		return;
 	argv = json_get(o, "argv");
 	if ((v = cJSON_GetStringValue(cJSON_GetArrayItem(argv, 0))) != NULL)
-		snprintf(out->driver, sizeof out->driver, "%s",
-			strrchr(v, '/') ? strrchr(v, '/') + 1 : v);
+		snprintf(out->driver, sizeof out->driver, "%s", str_base(v));
 	if ((v = judge_argv_value(argv, "--cache-type-k", "-ctk")) != NULL)
 		snprintf(out->cache_type, sizeof out->cache_type, "%s", v);
 	if ((v = judge_argv_value(argv, "-n", "--predict")) != NULL && str_u32(v, 0, 1u << 20, &n, NULL) == 0)
@@ -77,24 +76,33 @@ smoke_facts_read(const char *log, size_t len, struct smoke_facts *out)
 	return found;
 }
 
+struct smoke_ask
+smoke_ask_of(const struct smoke_facts *f, const struct lane *lane,
+	const struct suite_placement *placement)
+{
+	return (struct smoke_ask){.lane = lane, .cache_type = f->cache_type,
+		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
+		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
+		.placement = placement};
+}
+
 /* The cache type must be the one that the family stands for. */
 static bool
 cache_fits(const struct judge_ask *ask, const char *cache)
 {
-	const struct suite *su = ask->suite;
-	int i, k;
+	const struct suite_family *f;
+	int k;
 
 	if (ask->only_cache != NULL)
 		return strcmp(cache, ask->only_cache) == 0;
 	if (ask->family == NULL)
 		return false;
 	if (strcmp(ask->family, "baseline") == 0)
-		return strcmp(cache, su->baseline) == 0;
-	for (i = 0; i < su->family_count; i++)
-		for (k = 0; strcmp(su->families[i].name, ask->family) == 0 &&
-			k < su->families[i].alias_count; k++)
-			if (strcmp(su->families[i].aliases[k], cache) == 0)
-				return true;
+		return strcmp(cache, ask->suite->baseline) == 0;
+	f = suite_family_find(ask->suite, ask->family);
+	for (k = 0; f != NULL && k < f->alias_count; k++)
+		if (strcmp(f->aliases[k], cache) == 0)
+			return true;
 	return false;
 }
 
@@ -121,10 +129,7 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 			ask->family ? ask->family : "a family");
 		goto out;
 	}
-	sa = (struct smoke_ask){.lane = ask->lane, .cache_type = f->cache_type,
-		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
-		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
-		.placement = suite_placement_of(ask->suite, ask->family)};
+	sa = smoke_ask_of(f, ask->lane, suite_placement_of(ask->suite, ask->family));
 	elog_judge(&f->elog, &sa, &v);
 	out->outcome = v.outcome;
 	out->reason = v.reason;

@@ -6,8 +6,9 @@
 #include <strings.h>
 
 #include "common/json.h"
+#include "common/judge_impl.h"
 #include "common/str.h"
-#include "common/tool.h"
+#include "common/tool_impl.h"
 
 /* ---- runs on the phone ---- */
 
@@ -243,8 +244,6 @@ static const struct driver {
 static void
 vkjson_read(const char *text, size_t len, struct phone_facts *out)
 {
-	static const char *const soft[] = {"llvmpipe", "lavapipe", "swiftshader",
-		"software rasterizer", "softpipe"};
 	const char *open = memchr(text, '{', len), *name;
 	const cJSON *device, *props, *driver;
 	cJSON *o = NULL;
@@ -272,9 +271,8 @@ vkjson_read(const char *text, size_t len, struct phone_facts *out)
 					snprintf(out->software, sizeof out->software, "driver %s",
 						drivers[i].name);
 			}
-		for (i = 0; i < str_count(soft); i++)
-			if (strcasestr(out->gpu, soft[i]) != NULL)
-				snprintf(out->software, sizeof out->software, "device %.100s", out->gpu);
+		if (tool_is_software_name(out->gpu))
+			snprintf(out->software, sizeof out->software, "device %.100s", out->gpu);
 	}
 	cJSON_Delete(o);
 }
@@ -286,7 +284,7 @@ boot_read(const char *text, size_t len, struct phone_facts *out)
 		? strcspn(text, "\r\n") : len);
 }
 
-/* What is asked of every phone, and who reads the answer; the agent runs these. */
+/* What is asked of every phone, and who reads the answer. */
 static const struct question {
 	const char *command;
 	void (*read)(const char *text, size_t len, struct phone_facts *out);
@@ -295,6 +293,12 @@ static const struct question {
 	{"cmd gpu vkjson", vkjson_read},
 	{"cat /proc/sys/kernel/random/boot_id", boot_read},
 };
+
+const char *
+phone_question(size_t i)
+{
+	return i < str_count(questions) ? questions[i].command : NULL;
+}
 
 bool
 phone_facts_read(const char *log, size_t len, const char *serial, struct phone_facts *out)
@@ -353,28 +357,17 @@ static enum reason
 choose_wanted(const struct tool_answer *a, const char *wanted, char *serial, size_t size,
 	struct err *e)
 {
-	static const struct {
-		const char *state;
-		enum reason reason;
-	} states[] = {
-		{"unauthorized", REASON_DEVICE_UNAUTHORIZED}, {"offline", REASON_DEVICE_OFFLINE},
-		{"no permissions", REASON_NO_PERMISSION},
-	};
 	const struct tool_device *d;
-	size_t i;
 	int k;
 
 	for (k = 0; k < a->count; k++) {
 		d = &a->device[k];
 		if (strcmp(d->uuid, wanted) != 0)
 			continue;
-		if (d->state[0] == '\0' || strcmp(d->state, "device") == 0)
+		if (d->state[0] == '\0')
 			return str_copy(serial, size, wanted, e) ? REASON_INTERNAL : REASON_NONE;
 		err_set(e, ERR_NO_DEVICE, "%s is %s", wanted, d->state);
-		for (i = 0; i < str_count(states); i++)
-			if (str_starts(d->state, states[i].state))
-				return states[i].reason;
-		return REASON_DEVICE_OFFLINE;
+		return tool_adb_reason(d->state);
 	}
 	err_set(e, ERR_NO_DEVICE, "%.60s is not among the %d devices of adb", wanted, a->count);
 	return REASON_NO_DEVICE;
@@ -394,7 +387,7 @@ choose_among(const struct tool_answer *a, const char *log, size_t len, char *ser
 	}
 	for (k = 0; k < a->count; k++) {
 		d = &a->device[k];
-		if (d->state[0] != '\0' && strcmp(d->state, "device") != 0)
+		if (d->state[0] != '\0')
 			continue;
 		ready++;
 		if (a->count > 1 && phone_facts_read(log, len, d->uuid, f) && f->emulator[0] != '\0')
@@ -448,35 +441,16 @@ phone_choose(const char *log, size_t len, const char *wanted, char *serial, size
 
 /* ---- the device of the lane ---- */
 
-/* "Adreno (TM) 740" -> "adreno-740": lower case, marks and vendors away. */
+/* "Adreno (TM) 740" -> "adreno-740": marks and vendors away. */
 static void
 slug(const char *name, char *out, size_t size)
 {
-	static const char *const drop[] = {"(tm)", "(r)", "samsung", "arm", "qualcomm", "imagination"};
+	static const char *const drop[] = {"(tm)", "(r)", "samsung", "arm", "qualcomm", "imagination",
+		NULL};
 	char copy[128], *words[24];
-	size_t used = 0, i, k;
-	bool gone;
-	int w, n;
 
 	snprintf(copy, sizeof copy, "%.127s", name);
-	n = str_split(copy, true, words, 24);
-	out[0] = '\0';
-	for (w = 0; w < n; w++) {
-		for (gone = false, i = 0; i < str_count(drop); i++)
-			gone |= strcasecmp(words[w], drop[i]) == 0;
-		if (gone || used + 2 >= size)
-			continue;
-		if (used > 0)
-			out[used++] = '-';
-		for (k = 0; words[w][k] != '\0' && used + 1 < size; k++)
-			if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-+_",
-				    words[w][k]) != NULL)
-				out[used++] = words[w][k] >= 'A' && words[w][k] <= 'Z'
-					? (char)(words[w][k] - 'A' + 'a') : words[w][k];
-		out[used] = '\0';
-	}
-	if (used == 0)
-		snprintf(out, size, "unknown");
+	device_slug(words, str_split(copy, true, words, 24), drop, out, size);
 }
 
 bool

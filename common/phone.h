@@ -39,6 +39,8 @@ bool phone_command(const struct section *s, char *serial, size_t serial_size, ch
 /* Output of a run on the phone and its exit code; false: the marker's line is not there. */
 bool phone_output(const struct section *s, const char **out, size_t *len, int *exit);
 
+/* The i-th command that every phone is asked; NULL past the end. */
+const char *phone_question(size_t i);
 /* Fills *out from the runs of a device gate's log that were made with that serial. */
 bool phone_facts_read(const char *log, size_t len, const char *serial,
 	struct phone_facts *out);

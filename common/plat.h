@@ -31,6 +31,9 @@ CHECKED int plat_write_file(const char *path, const void *p, size_t n, unsigned 
  * Does not block on a FIFO.  Gives *out, freed with free(). */
 CHECKED int plat_read_file(const char *path, size_t max, char **out, size_t *len,
 	struct err *e);
+/* The same, or standard input when path is "-". */
+CHECKED int plat_read_input(const char *path, size_t max, char **out, size_t *len,
+	struct err *e);
 /* rm -r that stays below path and never follows a link. */
 CHECKED int plat_remove_tree(const char *path, struct err *e);
 /* True when path exists (links followed). */

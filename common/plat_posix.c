@@ -174,62 +174,75 @@ out:
 	return rc;
 }
 
-int
-plat_read_file(const char *path, size_t max, char **out, size_t *len, struct err *e)
+/* The rest of fd, of about `expected` bytes, as plat_read_file gives it. */
+static int
+fd_read(int fd, const char *name, size_t expected, size_t max, char **out, size_t *len,
+	struct err *e)
 {
-	struct stat st;
 	char *text = NULL, *grown;
 	size_t got = 0, cap = 0;
 	ssize_t n;
-	int fd, rc = -1;
 
-	max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2;
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
-		return err_errno(e, errno, "%s", path);
-	if (fstat(fd, &st)) {
-		err_errno(e, errno, "%s", path);
-		goto out;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		err_set(e, ERR_PARSE, "%s: not a regular file", path);
-		goto out;
-	}
-	if ((uint64_t)st.st_size > max) {
-		err_set(e, ERR_LIMIT, "%s: %lld bytes, more than %zu", path,
-			(long long)st.st_size, max);
-		goto out;
-	}
 	/* Up to one byte more than the maximum: files of /proc say 0 bytes, others grow. */
 	do {
 		if (got == cap) {
-			cap = text != NULL ? cap * 2 : st.st_size > 0 ? (size_t)st.st_size + 1 : 4096;
+			cap = text != NULL ? cap * 2 : expected > 0 ? expected + 1 : 4096;
 			cap = cap < max + 1 ? cap : max + 1;
 			if ((grown = realloc(text, cap + 1)) == NULL) {
-				err_set(e, ERR_NOMEM, "no memory for %s", path);
+				err_set(e, ERR_NOMEM, "no memory for %s", name);
 				goto out;
 			}
 			text = grown;
 		}
 		n = read(fd, text + got, cap - got);
 		if (n < 0 && errno != EINTR) {
-			err_errno(e, errno, "read %s", path);
+			err_errno(e, errno, "read %s", name);
 			goto out;
 		}
 		got += n > 0 ? (size_t)n : 0;
 	} while (n != 0 && got <= max);
 	if (got > max) {
-		err_set(e, ERR_LIMIT, "%s: more than %zu bytes", path, max);
+		err_set(e, ERR_LIMIT, "%s: more than %zu bytes", name, max);
 		goto out;
 	}
 	text[got] = '\0';
-	*out = text, text = NULL;
+	*out = text;
 	if (len != NULL)
 		*len = got;
-	rc = 0;
+	return 0;
 out:
 	free(text);
+	return -1;
+}
+
+int
+plat_read_file(const char *path, size_t max, char **out, size_t *len, struct err *e)
+{
+	struct stat st;
+	int fd, rc = -1;
+
+	max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2;
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+		return err_errno(e, errno, "%s", path);
+	if (fstat(fd, &st))
+		err_errno(e, errno, "%s", path);
+	else if (!S_ISREG(st.st_mode))
+		err_set(e, ERR_PARSE, "%s: not a regular file", path);
+	else if ((uint64_t)st.st_size > max)
+		err_set(e, ERR_LIMIT, "%s: %lld bytes, more than %zu", path,
+			(long long)st.st_size, max);
+	else
+		rc = fd_read(fd, path, (size_t)st.st_size, max, out, len, e);
 	close(fd);
 	return rc;
+}
+
+int
+plat_read_input(const char *path, size_t max, char **out, size_t *len, struct err *e)
+{
+	if (strcmp(path, "-") != 0)
+		return plat_read_file(path, max, out, len, e);
+	return fd_read(STDIN_FILENO, "standard input", 0, max, out, len, e);
 }
 
 /* Removes what is in the open folder; takes fd. */

@@ -131,6 +131,16 @@ str_show(char *dst, size_t size, const char *src, size_t len)
 			dst[i] = dst[i + 1] = '?';
 }
 
+void
+str_showv(char *dst, size_t size, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+		text[0] = '\0';
+	str_show(dst, size, text, strlen(text));
+}
+
 int
 str_u64(const char *s, uint64_t min, uint64_t max, uint64_t *out, struct err *e)
 {
@@ -163,6 +173,29 @@ str_u32(const char *s, uint32_t min, uint32_t max, uint32_t *out, struct err *e)
 		return -1;
 	*out = (uint32_t)v;
 	return 0;
+}
+
+bool
+str_leading_u64(const char *text, uint64_t max, uint64_t *out)
+{
+	char digits[24];
+	size_t n = strspn(text, "0123456789");
+
+	if (n == 0 || n >= sizeof digits)
+		return false;
+	memcpy(digits, text, n);
+	digits[n] = '\0';
+	return str_u64(digits, 0, max, out, NULL) == 0;
+}
+
+const char *
+str_base(const char *path)
+{
+	const char *p = path + strlen(path);
+
+	while (p > path && p[-1] != '/' && p[-1] != '\\')
+		p--;
+	return p;
 }
 
 bool

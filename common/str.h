@@ -4,6 +4,7 @@
 #ifndef COMMON_STR_H
 #define COMMON_STR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,15 +34,23 @@ CHECKED int str_fmt(char *dst, size_t size, struct err *e, const char *fmt, ...)
  * become '?'. */
 void str_show(char *dst, size_t size, const char *src, size_t len);
 
+/* The same of a formatted text, of which at most 1023 bytes count. */
+void str_showv(char *dst, size_t size, const char *fmt, va_list ap) PRINTF(3, 0);
+
 /* The only ways from text to a number: decimal digits, within [min, max]. */
 CHECKED int str_u64(const char *s, uint64_t min, uint64_t max, uint64_t *out,
 	struct err *e);
 CHECKED int str_u32(const char *s, uint32_t min, uint32_t max, uint32_t *out,
 	struct err *e);
 
+/* The digits in front of text as a number of at most max; false: none, or more. */
+bool str_leading_u64(const char *text, uint64_t max, uint64_t *out);
+
 bool str_eq(const char *a, const char *b); /* NULLs are equal to each other only */
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+/* What follows the last slash of either kind: a program's name in an argv of any system. */
+const char *str_base(const char *path);
 /* True if s is exactly n lower-case hex digits. */
 bool str_is_hex(const char *s, size_t n);
 /* Valid UTF-8 (no surrogates, no overlong forms, <= U+10FFFF). */

@@ -404,14 +404,30 @@ suite_builtin_name(size_t i)
 	return i < str_count(builtin) ? builtin[i].name : NULL;
 }
 
-const struct suite_placement *
-suite_placement_of(const struct suite *s, const char *family)
+bool
+suite_is_path(const char *name)
+{
+	return strchr(name, '/') != NULL || str_ends(name, ".json");
+}
+
+const struct suite_family *
+suite_family_find(const struct suite *s, const char *family)
 {
 	int i;
 
 	for (i = 0; family != NULL && i < s->family_count; i++)
-		if (strcmp(s->families[i].name, family) == 0 && s->families[i].placement.device_count > 0)
-			return &s->families[i].placement;
+		if (strcmp(s->families[i].name, family) == 0)
+			return &s->families[i];
+	return NULL;
+}
+
+const struct suite_placement *
+suite_placement_of(const struct suite *s, const char *family)
+{
+	const struct suite_family *f = suite_family_find(s, family);
+
+	if (f != NULL && f->placement.device_count > 0)
+		return &f->placement;
 	return s->placement.device_count > 0 ? &s->placement : NULL;
 }
 

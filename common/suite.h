@@ -118,6 +118,10 @@ void suite_free(struct suite *s);
 /* The i-th embedded suite's name, NULL past the end. */
 const char *suite_builtin_name(size_t i);
 
+/* Whether --suite means a file, not one of ours. */
+bool suite_is_path(const char *name);
+/* NULL: the suite has no such family. */
+const struct suite_family *suite_family_find(const struct suite *s, const char *family);
 /* The rule of a family, the suite's where it has none of its own; NULL: neither has one. */
 const struct suite_placement *suite_placement_of(const struct suite *s, const char *family);
 /* Whether the suite has anything to do for the gate: an mtp gate for gemma-runtime, a

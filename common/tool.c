@@ -248,20 +248,28 @@ tool_pci(const char *text, char out[32])
 }
 
 bool
+tool_is_software_name(const char *name)
+{
+	static const char *const names[] = {"llvmpipe", "lavapipe", "swiftshader", "softpipe",
+		"software rasterizer", "basic render"};
+	size_t i;
+
+	for (i = 0; i < str_count(names); i++)
+		if (strcasestr(name, names[i]) != NULL)
+			return true;
+	return false;
+}
+
+bool
 tool_is_software(const struct tool_device *d)
 {
 	static const char *const drivers[] = {"GOOGLE_SWIFTSHADER", "MESA_LLVMPIPE"};
-	static const char *const names[] = {"llvmpipe", "lavapipe", "swiftshader", "softpipe",
-		"software rasterizer", "basic render"};
 	size_t i;
 
 	for (i = 0; i < str_count(drivers); i++)
 		if (strstr(d->driver_id, drivers[i]) != NULL)
 			return true;
-	for (i = 0; i < str_count(names); i++)
-		if (strcasestr(d->name, names[i]) != NULL)
-			return true;
-	return d->type == TYPE_CPU;
+	return d->type == TYPE_CPU || tool_is_software_name(d->name);
 }
 
 /* A profile ends in -SIZE and the letter of its kind. */
@@ -302,44 +310,35 @@ tool_device_add(struct tool_answer *a)
 void
 tool_say(struct tool_answer *a, enum reason r, const char *fmt, ...)
 {
-	char text[1024];
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
-		text[0] = '\0';
+	str_showv(a->detail, sizeof a->detail, fmt, ap);
 	va_end(ap);
 	a->reason = r;
-	str_show(a->detail, sizeof a->detail, text, strlen(text));
 	str_show(a->hint, sizeof a->hint, reason_hint(r), strlen(reason_hint(r)));
 }
 
 void
 tool_hint(struct tool_answer *a, const char *fmt, ...)
 {
-	char text[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
-		text[0] = '\0';
+	str_showv(a->hint, sizeof a->hint, fmt, ap);
 	va_end(ap);
-	str_show(a->hint, sizeof a->hint, text, strlen(text));
 }
 
 void
 tool_note(struct tool_answer *a, const char *fmt, ...)
 {
-	char text[512];
 	va_list ap;
 
 	if (a->note_count == TOOL_MAX_NOTES)
 		return;
 	va_start(ap, fmt);
-	if (vsnprintf(text, sizeof text, fmt, ap) < 0)
-		text[0] = '\0';
+	str_showv(a->note[a->note_count++], sizeof a->note[0], fmt, ap);
 	va_end(ap);
-	str_show(a->note[a->note_count++], sizeof a->note[0], text, strlen(text));
 }
 
 /* The line of the text in which a word stands. */

@@ -37,6 +37,9 @@ bool tool_refused(const struct tool_refusal *rows, size_t count, const char *tex
 	struct tool_answer *a);
 /* By type, by driver and by name: what it says of itself may be one of them alone. */
 bool tool_is_software(const struct tool_device *d);
+bool tool_is_software_name(const char *name);
+/* Why a phone in that state, one of adb's words, can not be used. */
+enum reason tool_adb_reason(const char *state);
 /* "GRID A100D-40C", "NVIDIA L40S-24Q": a virtual profile. */
 bool tool_is_vgpu_name(const char *name);
 

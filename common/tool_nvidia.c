@@ -273,15 +273,9 @@ shapes_read(char *const *cells, int n, enum column *out)
 static int64_t
 amount(const char *cell)
 {
-	char digits[24];
 	uint64_t v;
-	size_t n = strspn(cell, "0123456789");
 
-	if (n == 0 || n >= sizeof digits)
-		return -1;
-	memcpy(digits, cell, n);
-	digits[n] = '\0';
-	return str_u64(digits, 0, (uint64_t)1 << 50, &v, NULL) ? -1 : (int64_t)v;
+	return str_leading_u64(cell, (uint64_t)1 << 50, &v) ? (int64_t)v : -1;
 }
 
 static void
@@ -368,6 +362,19 @@ rows_judge(struct tool_answer *out)
 			(long long)d->used_mib, (long long)d->utilization, d->compute_mode);
 }
 
+/* A row without any of these is a sentence with commas. */
+static bool
+is_row(const enum column *what, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (what[i] == COLUMN_UUID || what[i] == COLUMN_PCI || what[i] == COLUMN_DRIVER ||
+		    what[i] == COLUMN_CAP)
+			return true;
+	return false;
+}
+
 void
 tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *out)
 {
@@ -391,17 +398,11 @@ tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *
 				continue;
 			}
 			shapes_read(cells, n, what);
-			width = n;
-			/* a row without a name or an index is a sentence with commas */
-			for (n = 0; n < width && what[n] != COLUMN_UUID && what[n] != COLUMN_PCI &&
-				what[n] != COLUMN_DRIVER && what[n] != COLUMN_CAP; n++)
-				;
-			if (n == width) {
-				width = 0;
+			if (!is_row(what, n)) {
 				tool_note(out, "%s", tool_trim(copy));
 				continue;
 			}
-			n = width;
+			width = n;
 		}
 		if (n < 2 || !row_read(cells, n, what, width, out)) {
 			strange += width > 0;

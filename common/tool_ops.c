@@ -302,18 +302,18 @@ phone_line(char *p, struct tool_answer *out)
 	return true;
 }
 
+enum reason
+tool_adb_reason(const char *state)
+{
+	return strcmp(state, "unauthorized") == 0 ? REASON_DEVICE_UNAUTHORIZED
+		: strcmp(state, "no permissions") == 0 ? REASON_NO_PERMISSION : REASON_DEVICE_OFFLINE;
+}
+
 void
 tool_read_adb(const char *text, size_t len, int exit, struct tool_answer *out)
 {
-	static const struct {
-		const char *state;
-		enum reason reason;
-	} rows[] = {
-		{"unauthorized", REASON_DEVICE_UNAUTHORIZED}, {"no permissions", REASON_NO_PERMISSION},
-		{"", REASON_DEVICE_OFFLINE},
-	};
 	char line[512], *p;
-	size_t pos = 0, i;
+	size_t pos = 0;
 	bool list = false;
 	int ready = 0, k;
 
@@ -332,8 +332,7 @@ tool_read_adb(const char *text, size_t len, int exit, struct tool_answer *out)
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "adb printed no list of devices (exit %d)", exit);
 	else if (list && out->count == 0)
 		tool_say(out, REASON_NO_DEVICE, "adb lists no device");
-	for (i = 0; list && out->count > 0 && ready == 0 && out->reason == REASON_NONE &&
-			i < str_count(rows); i++)
-		if (rows[i].state[0] == '\0' || strcmp(out->device[0].state, rows[i].state) == 0)
-			tool_say(out, rows[i].reason, "%s is %s", out->device[0].uuid, out->device[0].state);
+	else if (list && ready == 0)
+		tool_say(out, tool_adb_reason(out->device[0].state), "%s is %s", out->device[0].uuid,
+			out->device[0].state);
 }

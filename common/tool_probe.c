@@ -59,24 +59,6 @@ device_read(const cJSON *o, struct tool_answer *out)
 	d->vgpu = json_bool(o, "vgpu", false) || tool_is_vgpu_name(d->name);
 }
 
-/* The object from the first line that begins with a brace: libraries write before it. */
-static const char *
-object_find(const char *text, size_t len, size_t *n)
-{
-	const char *end = text + len, *p = text;
-
-	while (p < end && *p != '{') {
-		p = memchr(p, '\n', (size_t)(end - p));
-		if (p == NULL)
-			return NULL;
-		p++;
-	}
-	while (end > p && end[-1] != '}')
-		end--;
-	*n = (size_t)(end - p);
-	return p < end ? p : NULL;
-}
-
 void
 tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 {
@@ -87,7 +69,7 @@ tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 	size_t n;
 	int r;
 
-	if ((from = object_find(text, len, &n)) == NULL) {
+	if ((from = json_object_in(text, len, &n)) == NULL) {
 		tool_say(out, REASON_PROBE_UNREADABLE, "the probe printed no object (exit %d)", exit);
 		return;
 	}

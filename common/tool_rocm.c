@@ -51,15 +51,9 @@ struct agent {
 static int64_t
 number(const char *value)
 {
-	char digits[24];
 	uint64_t v;
-	size_t n = strspn(value, "0123456789");
 
-	if (n == 0 || n >= sizeof digits)
-		return -1;
-	memcpy(digits, value, n);
-	digits[n] = '\0';
-	return str_u64(digits, 0, (uint64_t)1 << 60, &v, NULL) ? -1 : (int64_t)v;
+	return str_leading_u64(value, (uint64_t)1 << 60, &v) ? (int64_t)v : -1;
 }
 
 /* "gfx90a" of "gfx90a:sramecc+:xnack-"; false when it is no such word. */

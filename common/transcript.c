@@ -581,18 +581,29 @@ section_fini(struct section *s)
 }
 
 bool
+section_line(const struct section *s, size_t *pos, const char **line, size_t *n)
+{
+	const char *nl;
+
+	if (*pos >= s->len)
+		return false;
+	*line = s->body + *pos;
+	nl = memchr(*line, '\n', s->len - *pos);
+	*n = nl != NULL ? (size_t)(nl - *line) : s->len - *pos;
+	*pos += *n + 1;
+	return true;
+}
+
+bool
 section_fact(const struct section *s, const char *key, char *out, size_t size)
 {
-	const char *p = s->body, *end = s->body + s->len, *next;
-	size_t k = strlen(key), n;
+	const char *p;
+	size_t pos = 0, k = strlen(key), n;
 
-	for (; p < end; p = next) {
-		next = next_line(p, end);
-		if ((size_t)(next - p) <= k || memcmp(p, key, k) != 0 || p[k] != '=')
+	while (section_line(s, &pos, &p, &n)) {
+		if (n <= k || memcmp(p, key, k) != 0 || p[k] != '=')
 			continue;
-		n = (size_t)(next - p) - k - 1;
-		if (n > 0 && p[k + n] == '\n')
-			n--;
+		n -= k + 1;
 		if (n >= size)
 			return false;
 		memcpy(out, p + k + 1, n);

@@ -65,6 +65,8 @@ struct section {
 CHECKED int transcript_next(const char *log, size_t len, size_t *pos, struct section *s,
 	struct err *e);
 void section_fini(struct section *s);
+/* The next line of the body from *pos on, of n bytes without its end; false at the end. */
+bool section_line(const struct section *s, size_t *pos, const char **line, size_t *n);
 /* Value of key=value in a facts body, copied; false when absent or too long. */
 bool section_fact(const struct section *s, const char *key, char *out, size_t size);
 

@@ -513,8 +513,8 @@ smoke_check(const struct appraisal *a, const struct verdict_gate *g, const char 
 			disagree(a->v, "%s: %s was \"%.60s\", wanted \"%.60s\", and no override says so",
 				g->name, rows[i].option, word ? word : "", rows[i].wanted ? rows[i].wanted : "");
 	}
-	if (program != NULL && strrchr(program, '/') != NULL)
-		program = strrchr(program, '/') + 1;
+	if (program != NULL)
+		program = str_base(program);
 	if (override_of(a->report, "driver") == NULL && !str_eq(program, s->driver))
 		disagree(a->v, "%s: the driver was %.60s, wanted %.60s, and no override says so",
 			g->name, program ? program : "nothing", s->driver);

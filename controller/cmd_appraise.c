@@ -20,32 +20,6 @@ struct input {
 	size_t len;
 };
 
-static int
-stdin_read(struct input *in, struct err *e)
-{
-	struct buf b;
-	char chunk[65536];
-	size_t n;
-
-	buf_init(&b, LOG_MAX);
-	while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0)
-		if (buf_add(&b, chunk, n, e)) {
-			buf_fini(&b);
-			return -1;
-		}
-	in->len = b.len;
-	in->text = buf_take(&b);
-	return in->text != NULL ? 0 : err_set(e, ERR_NOMEM, "no memory for the log");
-}
-
-static int
-input_read(const char *path, struct input *in, struct err *e)
-{
-	if (strcmp(path, "-") == 0)
-		return stdin_read(in, e);
-	return plat_read_file(path, LOG_MAX, &in->text, &in->len, e);
-}
-
 /* What is asked, and what came of it. */
 struct appraisal {
 	const struct lane *lane;
@@ -128,31 +102,22 @@ raw_take(struct appraisal *a, const struct input *in, const struct appraise_valu
 	snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_type);
 }
 
-/* The family's first alias, when no cache type is given. */
-static const char *
-cache_type_of(const struct suite *s, const char *family)
-{
-	int i;
-
-	for (i = 0; family != NULL && i < s->family_count; i++)
-		if (strcmp(s->families[i].name, family) == 0)
-			return s->families[i].aliases[0];
-	return NULL;
-}
-
 static int
 ask_read(struct appraisal *a, const struct appraise_values *v, struct err *e)
 {
+	const struct suite_family *f;
+
 	if (v->lane == NULL || (a->lane = lane_find(v->lane)) == NULL) {
 		err_set(e, ERR_USAGE, "--lane: %s%.40s%s", v->lane ? "no lane is named \"" : "a lane is wanted",
 			v->lane ? v->lane : "", v->lane ? "\"" : "");
 		return err_hint(e, "cpu, cuda, gh200, rocm, vulkan, android, windows-cuda, ...");
 	}
-	if (strchr(v->suite, '/') != NULL || str_ends(v->suite, ".json")
-		? suite_load(v->suite, &a->suite, e) : suite_builtin(v->suite, &a->suite, e))
+	if (suite_is_path(v->suite) ? suite_load(v->suite, &a->suite, e) : suite_builtin(v->suite, &a->suite, e))
 		return -1;
 	a->family = v->family;
-	a->cache_type = v->cache_type != NULL ? v->cache_type : cache_type_of(a->suite, v->family);
+	a->cache_type = v->cache_type;
+	if (a->cache_type == NULL && (f = suite_family_find(a->suite, v->family)) != NULL)
+		a->cache_type = f->aliases[0];
 	return 0;
 }
 
@@ -273,9 +238,10 @@ tree_make(const struct appraisal *a)
 static int
 appraise(struct appraisal *a, const struct input *in, const struct appraise_values *v, struct err *e)
 {
-	struct smoke_ask ask = {.lane = a->lane};
+	bool raw = !is_transcript(in);
+	struct smoke_ask ask;
 
-	if (is_transcript(in)) {
+	if (!raw) {
 		a->log = in->text;
 		(void)transcript_take(a, in);
 		if (v->cache_type != NULL)
@@ -286,18 +252,11 @@ appraise(struct appraisal *a, const struct input *in, const struct appraise_valu
 			return err_hint(e, "--cache-type q8_0");
 		}
 		raw_take(a, in, v);
-		ask.raw = true;
 	}
-	ask.cache_type = a->facts.cache_type;
-	ask.tokens = a->facts.tokens_asked;
-	ask.exit = a->facts.exit;
-	ask.signal = a->facts.signal;
-	ask.timed_out = a->facts.timed_out;
-	ask.cancelled = a->facts.cancelled;
-	ask.dropped = a->facts.dropped;
-	ask.placement = suite_placement_of(a->suite, a->family);
+	ask = smoke_ask_of(&a->facts, a->lane, suite_placement_of(a->suite, a->family));
+	ask.raw = raw;
 	elog_judge(&a->facts.elog, &ask, &a->v);
-	if (is_transcript(in))
+	if (!raw)
 		transcript_judge(a, in);
 	return 0;
 }
@@ -317,7 +276,7 @@ cmd_appraise(const struct opt_call *call)
 
 	if (a == NULL)
 		err_set(&e, ERR_NOMEM, "no memory");
-	else if (ask_read(a, v, &e) == 0 && input_read(call->argv[0], &in, &e) == 0 &&
+	else if (ask_read(a, v, &e) == 0 && plat_read_input(call->argv[0], LOG_MAX, &in.text, &in.len, &e) == 0 &&
 		 appraise(a, &in, v, &e) == 0) {
 		status = exits[a->v.outcome];
 		if (!v->json)

@@ -64,7 +64,7 @@ add_path(cJSON *o, const char *key, const char *path, const struct reach *reach,
 static int
 add_suite(cJSON *o, const char *name, struct err *e)
 {
-	bool file = strchr(name, '/') != NULL || str_ends(name, ".json");
+	bool file = suite_is_path(name);
 	struct suite *s = NULL;
 	int rc = -1;
 
