@@ -19,6 +19,14 @@ int build_why(const struct err *e, enum reason other, enum reason *why);
 /* A plain file name. */
 bool build_is_name(const char *name);
 
+/* Which program turns an interface's device code, and the cmake flag that names it. */
+struct device_tool {
+	enum api api;
+	const char *name, *flag;
+};
+/* NULL: none that cmake is told of. */
+const struct device_tool *build_device_tool(enum api api);
+
 /* build_key.c: flags, tools, key. */
 CHECKED int build_words_make(const struct build_ask *ask, struct build_words *w,
 	enum reason *why, struct err *e);

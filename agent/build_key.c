@@ -264,15 +264,6 @@ first_line_tick(void *arg)
 }
 
 /* Runs `TOOL --version`: a tool that can not even do that is broken. */
-/* Which program turns the lane's device code, and the flag that names it. */
-static const struct device_tool {
-	enum api api;
-	const char *name, *flag;
-} device_tools[] = {
-	{API_CUDA, "nvcc", "CMAKE_CUDA_COMPILER"},
-	{API_VULKAN, "glslc", "Vulkan_GLSLC_EXECUTABLE"},
-};
-
 static int
 tool_version(const struct build_ask *ask, struct transcript *log, const char *path,
 	char *out, size_t size, enum reason *why, struct err *e)
@@ -336,12 +327,31 @@ compiler_find(const struct build_ask *ask, struct transcript *log, const char *g
 	return 0;
 }
 
+const struct device_tool *
+build_device_tool(enum api api)
+{
+	static const struct device_tool rows[] = {
+		{API_CUDA, "nvcc", "CMAKE_CUDA_COMPILER"}, {API_VULKAN, "glslc", "Vulkan_GLSLC_EXECUTABLE"},
+	};
+	size_t i;
+
+	for (i = 0; i < str_count(rows); i++)
+		if (rows[i].api == api)
+			return &rows[i];
+	return NULL;
+}
+
+/* Nothing when the lane has no such compiler. */
 static int
 device_find(const struct build_ask *ask, struct transcript *log, const struct build_words *w,
-	const struct device_tool *row, struct build_tool *t, enum reason *why, struct err *e)
+	struct build_tool *t, enum reason *why, struct err *e)
 {
-	const char *given = word_value(w, row->flag);
+	const struct device_tool *row = build_device_tool(ask->lane->api);
+	const char *given;
 
+	if (row == NULL)
+		return 0;
+	given = word_value(w, row->flag);
 	if (given != NULL ? tool_seek(given, t->path, e)
 			: toolchain_find(row->name, t->path, sizeof t->path, e))
 		return tool_missing(row->name, why, e);
@@ -358,7 +368,6 @@ build_tools_find(const struct build_ask *ask, struct transcript *log,
 	static const char *const cc[] = {"cc", "gcc", "clang", NULL};
 	static const char *const cxx[] = {"c++", "g++", "clang++", NULL};
 	struct err none;
-	size_t i;
 
 	if (tool_seek("cmake", cmake, e))
 		return tool_missing("cmake", why, e);
@@ -369,12 +378,9 @@ build_tools_find(const struct build_ask *ask, struct transcript *log,
 	    compiler_find(ask, log, word_value(w, "CMAKE_CXX_COMPILER"), "CXX", cxx,
 		    "C++ compiler", &b->cxx, why, e) ||
 	    tool_version(ask, log, cmake, b->cmake, sizeof b->cmake, why, e) ||
-	    tool_version(ask, log, ninja, b->ninja, sizeof b->ninja, why, e))
+	    tool_version(ask, log, ninja, b->ninja, sizeof b->ninja, why, e) ||
+	    device_find(ask, log, w, &b->device, why, e))
 		return -1;
-	for (i = 0; i < str_count(device_tools); i++)
-		if (device_tools[i].api == ask->lane->api &&
-		    device_find(ask, log, w, &device_tools[i], &b->device, why, e))
-			return -1;
 	b->ccache = tool_seek("ccache", ccache, &none) == 0;
 	if (!b->ccache)
 		ccache[0] = '\0';

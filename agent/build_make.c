@@ -185,24 +185,12 @@ elsewhere_clear(struct make *m, struct err *e)
 	return 0;
 }
 
-/* cmake is told by absolute path which compiler turns device code. */
-static bool
-device_flag(enum api api, const char *path, char *out, size_t size)
-{
-	const char *name = api == API_CUDA ? "CMAKE_CUDA_COMPILER"
-		: api == API_VULKAN ? "Vulkan_GLSLC_EXECUTABLE" : NULL;
-
-	if (name == NULL || path[0] == '\0')
-		return false;
-	snprintf(out, size, "-D%s=%s", name, path);
-	return true;
-}
-
 static int
 configure(struct make *m, const struct build_words *w, const char *cmake,
 	const char *ninja, const char *ccache, enum reason *why, struct err *e)
 {
-	char device[BUILD_PATH + 64];
+	const struct device_tool *device = build_device_tool(m->ask->lane->api);
+	char device_word[BUILD_PATH + 64];
 	char make_program[BUILD_PATH + 32], cc[BUILD_PATH + 32], cxx[BUILD_PATH + 32];
 	char launch[2][BUILD_PATH + 48];
 	const char *argv[MAX_ARGV];
@@ -229,8 +217,10 @@ configure(struct make *m, const struct build_words *w, const char *cmake,
 	argv[n++] = launch[0];
 	argv[n++] = launch[1];
 	argv[n++] = m->unity;
-	if (device_flag(m->ask->lane->api, m->b->device.path, device, sizeof device))
-		argv[n++] = device;
+	if (device != NULL && m->b->device.path[0] != '\0') {
+		snprintf(device_word, sizeof device_word, "-D%s=%s", device->flag, m->b->device.path);
+		argv[n++] = device_word;
+	}
 	for (i = 0; i < w->count; i++)
 		argv[n++] = w->v[i];
 	argv[n] = NULL;

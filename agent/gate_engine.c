@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/code_objects.h"
+#include "agent/engine_env.h"
 #include "agent/gate.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -56,33 +57,70 @@ gate_source(struct work *w, struct gate *g)
 	gate_close(w, g, t);
 }
 
-/* What device code the files really hold. */
+/* The device code that a file really holds, into the log and into names.  False: no memory. */
+static bool
+code_of(struct transcript *t, const struct build_artifact *a, struct code_objects *o, cJSON *names)
+{
+	struct err e = {0};
+	cJSON *name;
+	int k;
+
+	if (code_objects_read(a->path, o, &e)) {
+		gate_factf(t, "codeUnread", "%s: %s", a->name, e.msg);
+		return true;
+	}
+	for (k = 0; k < o->count; k++) {
+		gate_factf(t, "code", "%s %s x%u", a->name, o->v[k].name, (unsigned)o->v[k].count);
+		if ((name = cJSON_CreateString(o->v[k].name)) == NULL)
+			return false;
+		if (!cJSON_AddItemToArray(names, name)) {
+			cJSON_Delete(name);
+			return false;
+		}
+	}
+	if (o->compressed > 0)
+		gate_factf(t, "codeCompressed", "%s x%u", a->name, (unsigned)o->compressed);
+	return true;
+}
+
+/* The same of every artifact; the report says it again from w->code. */
 static void
-code_facts(struct transcript *t, const struct work *w)
+code_facts(struct transcript *t, struct work *w)
 {
 	struct code_objects *o = malloc(sizeof *o);
-	const struct build_artifact *a;
-	struct err e = {0};
-	int i, k;
+	cJSON *names;
+	bool ok = o != NULL && (w->code = cJSON_CreateArray()) != NULL;
+	int i;
 
 	gate_factf(t, "chip", "%s", w->device.level);
 	gate_factf(t, "chipFeatures", "%s", w->device.features);
-	for (i = 0; o != NULL && i < w->build.artifact_count; i++) {
-		a = &w->build.artifacts[i];
-		if (code_objects_read(a->path, o, &e)) {
-			gate_factf(t, "codeUnread", "%s: %s", a->name, e.msg);
-			continue;
-		}
-		for (k = 0; k < o->count; k++)
-			gate_factf(t, "code", "%s %s x%u", a->name, o->v[k].name, (unsigned)o->v[k].count);
-		if (o->compressed > 0)
-			gate_factf(t, "codeCompressed", "%s x%u", a->name, (unsigned)o->compressed);
+	for (i = 0; ok && i < w->build.artifact_count; i++) {
+		names = cJSON_CreateArray();
+		ok = names != NULL && cJSON_AddItemToArray(w->code, names) &&
+			code_of(t, &w->build.artifacts[i], o, names);
 	}
+	if (!ok)
+		gate_say(t, REASON_INTERNAL, NULL, "no memory for the code of %d files",
+			w->build.artifact_count);
 	free(o);
 }
 
+int
+engine_run(const struct work *w, struct transcript *t, const char *const *argv,
+	uint32_t timeout_ms, struct err *e)
+{
+	struct engine_env env;
+	struct proc_spec spec = {.argv = argv, .cwd = w->engine_dir, .env = env.v,
+		.timeout_ms = timeout_ms, .tick = work_tick};
+	struct proc_result r;
+
+	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
+	engine_env_pin(&env, w->lane, &w->device);
+	return engine_env_note(t, &env, e) || transcript_run(t, &spec, NULL, &r, e) ? -1 : 0;
+}
+
 static void
-build_facts(struct transcript *t, const struct work *w)
+build_facts(struct transcript *t, struct work *w)
 {
 	const struct build_info *b = &w->build;
 
@@ -90,7 +128,6 @@ build_facts(struct transcript *t, const struct work *w)
 		code_facts(t, w);
 	if (b->device.path[0] != '\0')
 		gate_factf(t, "deviceCompiler", "%s %s", b->device.path, b->device.version);
-
 	gate_factf(t, "reused", "%s", b->reused ? "true" : "false");
 	gate_factf(t, "flags", "%s", b->flags);
 	gate_factf(t, "compiler", "%s %s", b->cxx.path, b->cxx.version);
@@ -128,7 +165,7 @@ build_from_source(struct work *w, struct transcript *t, struct err *e)
 		.cache_dir = w->ask->cache_dir, .timeout_ms = w->ask->build_timeout_ms,
 		.tick = work_tick, .progress = build_say, .arg = w};
 	const char *driver = w->job->override[OVERRIDE_DRIVER];
-	const char *programs[SUITE_MAX_PROGRAMS + 4];
+	const char *programs[SUITE_MAX_PROGRAMS + 2];
 	enum reason why = REASON_INTERNAL;
 	int i;
 
@@ -138,8 +175,6 @@ build_from_source(struct work *w, struct transcript *t, struct err *e)
 		programs[ask.program_count++] = driver;
 	if (gate_planned(w, GATE_OP_PARITY))
 		programs[ask.program_count++] = "test-backend-ops";
-	if (gate_planned(w, GATE_CONTROL))
-		programs[ask.program_count++] = "llama-perplexity";
 	ask.programs = programs;
 	if (build_engine(&ask, t, &w->build, &why, e))
 		return why;

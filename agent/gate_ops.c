@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/engine_env.h"
 #include "agent/gate.h"
 #include "common/json.h"
 #include "common/plat.h"
@@ -25,17 +24,11 @@ op_run(const struct work *w, struct transcript *t, const char *path, const struc
 {
 	char backend[32];
 	const char *argv[] = {path, "test", "-o", o->op, "-b", backend, "-p", o->params, NULL};
-	struct engine_env env;
-	struct proc_spec spec = {.argv = argv, .cwd = w->engine_dir, .env = env.v,
-		.timeout_ms = OPS_TIMEOUT_MS, .tick = work_tick};
-	struct proc_result r;
 
 	if (o->params == NULL)
 		argv[6] = NULL;
 	backend_name(w->lane, backend, sizeof backend);
-	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
-	engine_env_pin(&env, w->lane, &w->device);
-	return engine_env_note(t, &env, e) || transcript_run(t, &spec, NULL, &r, e) ? -1 : 0;
+	return engine_run(w, t, argv, OPS_TIMEOUT_MS, e);
 }
 
 /* Counts and errors, as the log has them, become a part of the report. */

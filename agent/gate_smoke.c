@@ -12,7 +12,6 @@
 
 #define SMOKE_TIMEOUT_MS 600000
 #define SMOKE_CONTEXT "2048"
-#define MAX_ARGS 160
 #define MAX_ATTEMPTS 5
 #define HELP_MAX (1u << 20)
 
@@ -22,8 +21,8 @@ struct smoke {
 	const char *driver;     /* program name */
 	char path[GATE_PATH];   /* of the driver */
 	char cache[ELOG_TYPE];
-	const char *argv[MAX_ARGS];
-	int argc, attempts;
+	struct engine_args args;
+	int attempts;
 	char tokens[16], ngl[16], seed[16];
 	char *extra;            /* owned */
 };
@@ -73,17 +72,6 @@ smoke_help(struct work *w, struct err *e)
 	return 0;
 }
 
-static const struct suite_family *
-family_of(const struct suite *su, const char *name)
-{
-	int i;
-
-	for (i = 0; i < su->family_count; i++)
-		if (strcmp(su->families[i].name, name) == 0)
-			return &su->families[i];
-	return NULL;
-}
-
 static void
 types_text(char names[][ELOG_TYPE], int n, char *out, size_t size)
 {
@@ -118,7 +106,7 @@ cache_find(struct smoke *s, struct err *e)
 	if (strcmp(s->g->family, "baseline") == 0)
 		plain.aliases[0] = s->w->suite->baseline;
 	f = s->w->job->override[OVERRIDE_CACHE_TYPES] ? NULL
-		: family_of(s->w->suite, s->g->family);
+		: suite_family_find(s->w->suite, s->g->family);
 	found = elog_resolve(f ? f : &plain, names, n);
 	if (found == NULL) {
 		types_text(names, n, list, sizeof list);
@@ -132,24 +120,33 @@ cache_find(struct smoke *s, struct err *e)
 	return REASON_NONE;
 }
 
-static void
-arg(struct smoke *s, const char *a)
+void
+engine_arg(struct engine_args *a, const char *word)
 {
-	if (s->argc + 1 < MAX_ARGS)
-		s->argv[s->argc++] = a;
+	if (a->n + 1 < (int)str_count(a->v))
+		a->v[a->n++] = word;
 }
 
-static bool
-has(const struct smoke *s, const char *option)
+bool
+engine_has(const struct work *w, const char *option)
 {
-	return elog_help_has(s->w->help, s->w->help_len, option);
+	return elog_help_has(w->help, w->help_len, option);
+}
+
+void
+engine_options(struct engine_args *a, const struct work *w, const struct engine_option *rows,
+	size_t count)
+{
+	size_t i, k;
+
+	for (i = 0; i < count; i++)
+		for (k = 0; engine_has(w, rows[i].probe) && k < str_count(rows[i].words) &&
+				rows[i].words[k] != NULL; k++)
+			engine_arg(a, rows[i].words[k]);
 }
 
 /* Options that only some builds know: a row each. */
-static const struct optional {
-	const char *probe; /* in the help */
-	const char *args[3];
-} optionals[] = {
+static const struct engine_option optionals[] = {
 	{"--ignore-eos", {"--ignore-eos", NULL, NULL}},
 	{"--fit", {"--fit", "off", NULL}},
 	{"-lv", {"-lv", "5", NULL}},
@@ -170,42 +167,40 @@ argv_make(struct smoke *s, struct err *e)
 	const struct work *w = s->w;
 	char *words[64];
 	const char *extra = w->job->override[OVERRIDE_EXTRA_ARGS];
-	size_t i, k;
+	size_t i;
 	int n, j;
 
 	snprintf(s->tokens, sizeof s->tokens, "%lld", (long long)w->suite->tokens);
 	snprintf(s->ngl, sizeof s->ngl, "%lld", (long long)w->suite->ngl);
 	snprintf(s->seed, sizeof s->seed, "%lld", (long long)w->suite->seed);
-	arg(s, s->path);
-	arg(s, "-m");
-	arg(s, w->model_path);
-	arg(s, "-p");
-	arg(s, pick_override(w, OVERRIDE_PROMPT, w->suite->prompt));
-	arg(s, "-n");
-	arg(s, pick_override(w, OVERRIDE_TOKENS, s->tokens));
-	arg(s, "-ngl");
-	arg(s, pick_override(w, OVERRIDE_NGL, s->ngl));
-	arg(s, "--cache-type-k");
-	arg(s, s->cache);
-	arg(s, "-c");
-	arg(s, SMOKE_CONTEXT);
-	arg(s, "--seed");
-	arg(s, s->seed);
-	arg(s, "--temp");
-	arg(s, "0");
+	engine_arg(&s->args, s->path);
+	engine_arg(&s->args, "-m");
+	engine_arg(&s->args, w->model_path);
+	engine_arg(&s->args, "-p");
+	engine_arg(&s->args, pick_override(w, OVERRIDE_PROMPT, w->suite->prompt));
+	engine_arg(&s->args, "-n");
+	engine_arg(&s->args, pick_override(w, OVERRIDE_TOKENS, s->tokens));
+	engine_arg(&s->args, "-ngl");
+	engine_arg(&s->args, pick_override(w, OVERRIDE_NGL, s->ngl));
+	engine_arg(&s->args, "--cache-type-k");
+	engine_arg(&s->args, s->cache);
+	engine_arg(&s->args, "-c");
+	engine_arg(&s->args, SMOKE_CONTEXT);
+	engine_arg(&s->args, "--seed");
+	engine_arg(&s->args, s->seed);
+	engine_arg(&s->args, "--temp");
+	engine_arg(&s->args, "0");
 	for (i = 0; i < str_count(drivers); i++)
 		if (strcmp(drivers[i].name, s->driver) == 0)
-			arg(s, drivers[i].arg);
-	for (i = 0; i < str_count(optionals); i++)
-		for (k = 0; has(s, optionals[i].probe) && optionals[i].args[k] != NULL; k++)
-			arg(s, optionals[i].args[k]);
+			engine_arg(&s->args, drivers[i].arg);
+	engine_options(&s->args, w, optionals, str_count(optionals));
 	if (extra != NULL) {
 		if ((s->extra = strdup(extra)) == NULL)
 			return err_set(e, ERR_NOMEM, "no memory for arguments");
 		if ((n = str_split(s->extra, false, words, 64)) < 0)
 			return err_set(e, ERR_LIMIT, "more than 64 extra arguments");
 		for (j = 0; j < n; j++)
-			arg(s, words[j]);
+			engine_arg(&s->args, words[j]);
 	}
 	return 0;
 }
@@ -267,22 +262,19 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_na
 	const char *out_sha)
 {
 	const struct elog *l = &f->elog;
-	const struct smoke_ask ask = {.lane = s->w->lane, .cache_type = f->cache_type,
-		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
-		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
-		.placement = suite_placement_of(s->w->suite, s->g->family)};
+	const struct smoke_ask ask = smoke_ask_of(f, s->w->lane,
+		suite_placement_of(s->w->suite, s->g->family));
 	struct smoke_verdict v = {0};
 	cJSON *o = cJSON_CreateObject();
 	char offload[32];
 
 	elog_judge(l, &ask, &v);
-
 	snprintf(offload, sizeof offload, "%d/%d", l->offloaded, l->layers);
 	if (o != NULL && json_add_str(o, "family", s->g->family) &&
 	    json_add_str(o, "driver", s->driver) && json_add_str(o, "cacheAsked", s->cache) &&
 	    json_add_str(o, "cacheApplied", l->k_type[0] ? l->k_type : NULL) &&
 	    json_add_str(o, "cacheAppliedV", l->v_type[0] ? l->v_type : NULL) &&
-	    json_add(o, "argv", strings(s->argv)) &&
+	    json_add(o, "argv", strings(s->args.v)) &&
 	    json_add_str(o, "kvDevice", l->kv_count > 0 ? l->kv[0].device : NULL) &&
 	    buffers_add(o, l) &&
 	    json_add_str(o, "layersOffloaded", l->layers >= 0 ? offload : NULL) &&
@@ -374,7 +366,7 @@ smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 	struct work *w = s->w;
 	char path[GATE_PATH];
 	struct engine_env env;
-	struct proc_spec spec = {.argv = s->argv, .cwd = w->engine_dir, .env = env.v,
+	struct proc_spec spec = {.argv = s->args.v, .cwd = w->engine_dir, .env = env.v,
 		.timeout_ms = w->ask->smoke_timeout_ms ? w->ask->smoke_timeout_ms : SMOKE_TIMEOUT_MS,
 		.tick = work_tick};
 	struct transcript *t = gate_open(w, s->g, stem);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/code_objects.h"
 #include "agent/gate.h"
 #include "agent/machine.h"
 #include "common/json.h"
@@ -226,20 +225,14 @@ source(cJSON *r, const struct work *w)
 		json_add_str(o, "bundleSha256", s->bundle_sha256[0] ? s->bundle_sha256 : NULL);
 }
 
-/* The device code of a file, as its sections say. */
+/* The device code of an artifact, as its sections say. */
 static bool
-codes_add(cJSON *o, const char *path)
+code_add(cJSON *o, const struct work *w, int artifact)
 {
-	struct code_objects *c = malloc(sizeof *c);
-	cJSON *list = json_add_array(o, "codeObjects");
-	bool ok = c != NULL && list != NULL;
-	int i;
+	const cJSON *names = cJSON_GetArrayItem(w->code, artifact);
 
-	if (ok && path != NULL && code_objects_read(path, c, NULL) == 0)
-		for (i = 0; ok && i < c->count; i++)
-			ok = cJSON_AddItemToArray(list, cJSON_CreateString(c->v[i].name));
-	free(c);
-	return ok;
+	return names != NULL ? json_add(o, "codeObjects", cJSON_Duplicate(names, true))
+			     : json_add_array(o, "codeObjects") != NULL;
 }
 
 static bool
@@ -275,7 +268,7 @@ build(cJSON *r, const struct work *w)
 		    !json_add_int(a, "elfMachine", b->artifacts[i].machine) ||
 		    !json_add_str(a, "buildId", b->artifacts[i].build_id[0] ? b->artifacts[i].build_id
 				: NULL) ||
-		    !codes_add(a, w->lane->library[0] ? b->artifacts[i].path : NULL))
+		    !code_add(a, w, i))
 			return false;
 	}
 	return true;

@@ -153,10 +153,8 @@ toolchain_log(struct work *w, struct transcript *t, char *list, size_t size, str
 		row = &lane_tools[i];
 		if (row->api != w->lane->api || w->lane->place != PLACE_HERE)
 			continue;
-		if (toolchain_find(row->name, path, sizeof path, e) == 0 && row->option != NULL &&
-		    gate_probe_tool(w, t, path, row->option, e) == 0)
-			continue;
-		if (row->option == NULL && e->code != ERR_NOTFOUND)
+		if (toolchain_find(row->name, path, sizeof path, e) == 0 &&
+		    (row->option == NULL || gate_probe_tool(w, t, path, row->option, e) == 0))
 			continue;
 		if (e->code == ERR_NOTFOUND && used < size)
 			used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "", row->name);
