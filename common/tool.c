@@ -130,6 +130,9 @@ escape_length(const char *p, size_t n)
 				return i + 1;
 		return 2;
 	}
+	/* the choice of a character set, as sgr0 of many terminals: ESC ( B */
+	if (n > 2 && strchr("()*+", p[1]) != NULL && p[1] != '\0')
+		return 3;
 	return 2;
 }
 
@@ -280,8 +283,10 @@ tool_is_vgpu_name(const char *name)
 
 	if (str_starts(name, "GRID ") || strstr(name, " vGPU") != NULL)
 		return true;
-	if (n < 4 || strchr("ABCQ", name[n - 1]) == NULL)
+	if (n < 4 || (strchr("ABCQ", name[n - 1]) == NULL && strcmp(name + n - 3, "CME") != 0))
 		return false;
+	/* a slice of a slice with the media engines: "-5CME" */
+	n -= n > 6 && strcmp(name + n - 3, "CME") == 0 ? 2 : 0;
 	for (i = n - 1; i > 0 && isdigit((unsigned char)name[i - 1]); i--)
 		;
 	return i < n - 1 && i > 0 && name[i - 1] == '-' && n - 1 - i <= 3;
@@ -374,6 +379,29 @@ tool_refused(const struct tool_refusal *rows, size_t count, const char *text,
 	return false;
 }
 
+/* What a shell or the loader says in place of a tool that could not be started. */
+static void
+start_failed(const char *text, int exit, struct tool_answer *out)
+{
+	static const char *const words[] = {": not found\n", "command not found",
+		"is not recognized as "};
+	size_t i;
+
+	if (out->count > 0 || out->backend_count > 0 || (out->reason != REASON_UNKNOWN_TOOL_FORMAT &&
+			out->reason != REASON_TOOL_MISSING))
+		return;
+	if (strstr(text, "error while loading shared libraries") != NULL) {
+		tool_say(out, REASON_TOOL_BROKEN, "%s lacks a shared library: %s", tool_kind_name(out->kind),
+			text);
+		return;
+	}
+	for (i = 0; i < str_count(words) && strstr(text, words[i]) == NULL; i++)
+		;
+	if (out->reason != REASON_TOOL_MISSING && (i < str_count(words) || exit == 127 || exit == 9009))
+		tool_say(out, REASON_TOOL_MISSING, "the tool for %s is not there (exit %d)",
+			tool_kind_name(out->kind), exit);
+}
+
 void
 tool_parse(enum tool_kind k, const char *text, size_t len, int exit, struct tool_answer *out)
 {
@@ -390,6 +418,7 @@ tool_parse(enum tool_kind k, const char *text, size_t len, int exit, struct tool
 		return;
 	}
 	kinds[k].read(clean, n, exit, out);
+	start_failed(clean, exit, out);
 	if (out->overflow)
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "more rows than are read (%d devices, %d ops)",
 			TOOL_MAX_DEVICES, TOOL_MAX_OPS);

@@ -24,6 +24,8 @@ static const struct tool_refusal refusals[] = {
 	{"Failed to initialize NVML: Unknown Error", REASON_NO_PERMISSION,
 		"device access was lost, as after a daemon-reload inside a container: start the container anew"},
 	{"Unable to determine the device handle", REASON_DEVICE_FAULT, ""},
+	{"GPU access blocked by the operating system", REASON_NO_PERMISSION,
+		"under WSL: update the driver and the kernel of WSL"},
 	{"Failed to initialize NVML", REASON_PROBE_UNREADABLE, ""},
 	{"No devices were found", REASON_NO_DEVICE, ""},
 	{"No devices found", REASON_NO_DEVICE, ""},
@@ -196,12 +198,15 @@ column_find(const char *cell, enum column *out)
 {
 	size_t n = strcspn(cell, " ["), i;
 
+	*out = COLUMN_OTHER;
+	/* behind the word only a unit */
+	if (cell[n] != '\0' && (strncmp(cell + n, " [", 2) != 0 || cell[strlen(cell) - 1] != ']'))
+		return false;
 	for (i = 0; i < str_count(columns); i++)
 		if (strlen(columns[i].name) == n && strncasecmp(cell, columns[i].name, n) == 0) {
 			*out = columns[i].column;
 			return true;
 		}
-	*out = COLUMN_OTHER;
 	/* words with dots and underscores and without digits in front are a header's */
 	return isalpha((unsigned char)cell[0]) && strchr(cell, '.') != NULL &&
 		strspn(cell, "abcdefghijklmnopqrstuvwxyz._") == n;
@@ -210,11 +215,17 @@ column_find(const char *cell, enum column *out)
 static bool
 header_read(char *const *cells, int n, enum column *out)
 {
-	int i, known = 0;
+	int i, known = 0, words = 0;
+	size_t length;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		known += column_find(cells[i], &out[i]);
-	return known == n && n > 0;
+		length = strspn(cells[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._");
+		words += isalpha((unsigned char)cells[i][0]) && (cells[i][length] == '\0' ||
+				strncmp(cells[i] + length, " [", 2) == 0);
+	}
+	/* a driver may know columns that are new to us */
+	return n > 0 && (known == n || (n > 1 && known > 0 && words == n));
 }
 
 /* "9.0" */
@@ -233,6 +244,13 @@ is_driver(const char *s)
 {
 	return isdigit((unsigned char)s[0]) && isdigit((unsigned char)s[1]) &&
 		isdigit((unsigned char)s[2]) && s[3] == '.' && strspn(s, "0123456789.") == strlen(s);
+}
+
+static bool
+is_compute_mode(const char *s)
+{
+	return strcmp(s, "Default") == 0 || strcmp(s, "Exclusive_Process") == 0 ||
+		strcmp(s, "Exclusive_Thread") == 0 || strcmp(s, "Prohibited") == 0;
 }
 
 /* Without a header the shape of a cell tells what it is, as far as one can. */
@@ -260,8 +278,11 @@ shapes_read(char *const *cells, int n, enum column *out)
 		else if (isdigit((unsigned char)cells[i][0]) && (strstr(cells[i], "MiB") != NULL ||
 				(strlen(cells[i]) >= 4 && strspn(cells[i], "0123456789") == strlen(cells[i]))))
 			out[i] = COLUMN_MEMORY;
-		else if (isalpha((unsigned char)cells[i][0]))
-			out[i] = COLUMN_NAME;
+		else if (is_compute_mode(cells[i]))
+			out[i] = COLUMN_COMPUTE_MODE;
+		else if (isalpha((unsigned char)cells[i][0]) && strlen(cells[i]) > 3 &&
+			 strcmp(cells[i], "Active") != 0 && strcmp(cells[i], "Not Active") != 0)
+			out[i] = COLUMN_NAME; /* and no "P0" */
 		/* only the first of a kind is what it seems: of two modes one is that of ECC */
 		if (out[i] != COLUMN_OTHER && seen[out[i]])
 			out[i] = COLUMN_OTHER;
@@ -322,18 +343,66 @@ cell_read(enum column c, const char *cell, struct tool_device *d)
 			? "enabled" : "disabled");
 }
 
+/* The only cell of a row might as well be a sentence: it must look like what it is. */
+static bool
+single_fits(enum column c, const char *cell)
+{
+	static const char *const makes[] = {"NVIDIA ", "GeForce ", "Tesla ", "Quadro ", "GRID ", "TITAN "};
+	char pci[32];
+	size_t i;
+
+	if (cell[0] == '[')
+		return cell[strlen(cell) - 1] == ']';
+	if (c != COLUMN_NAME)
+		return c == COLUMN_UUID ? is_uuid(cell, "GPU-") : c == COLUMN_PCI ? tool_pci(cell, pci)
+			: c == COLUMN_CAP ? is_capability(cell) : c == COLUMN_DRIVER ? is_driver(cell)
+			: c == COLUMN_MIG || c == COLUMN_COMPUTE_MODE ? strpbrk(cell, " :") == NULL
+			: isdigit((unsigned char)cell[0]) != 0;
+	for (i = 0; i < str_count(makes); i++)
+		if (str_starts(cell, makes[i]))
+			return strstr(cell, ": ") == NULL && strcasestr(cell, "driver") == NULL;
+	return false;
+}
+
+/* A warning between the rows, which says nothing against them: "WARNING: infoROM is corrupted". */
+static bool
+is_chat(const char *line)
+{
+	size_t i;
+
+	for (i = 0; i < str_count(refusals); i++)
+		if (strcasestr(line, refusals[i].word) != NULL)
+			return false;
+	return strchr(line, ',') == NULL && isalpha((unsigned char)line[0]) && strstr(line, ": ") != NULL;
+}
+
 static bool
 row_read(char *const *cells, int n, const enum column *what, int width, struct tool_answer *out)
 {
 	struct tool_device *d;
 	int i;
 
+	if (n == 1 && width == 1 && !single_fits(what[0], cells[0]))
+		return false;
 	if (n != width || (d = tool_device_add(out)) == NULL)
 		return n == width;
 	d->type = TYPE_DISCRETE;
 	for (i = 0; i < n; i++)
 		cell_read(what[i], cells[i], d);
 	d->vgpu = tool_is_vgpu_name(d->name);
+	return true;
+}
+
+static bool
+nothing_known(const struct tool_answer *out)
+{
+	const struct tool_device *d = out->device, *end = out->device + out->count;
+
+	for (; d < end; d++)
+		if (d->state[0] || d->name[0] || d->uuid[0] || d->pci[0] || d->arch[0] || d->driver[0] ||
+		    d->mig_mode[0] || d->compute_mode[0] || d->index >= 0 || d->memory_mib >= 0 ||
+		    d->used_mib >= 0 || d->utilization >= 0)
+			return false;
 	return true;
 }
 
@@ -353,7 +422,9 @@ rows_judge(struct tool_answer *out)
 			tool_note(out, "device %d is in compute mode Prohibited", d->index);
 	}
 	d = &out->device[0];
-	if (bad == out->count)
+	if (nothing_known(out))
+		tool_say(out, REASON_PROBE_UNREADABLE, "nvidia-smi knows nothing about the device");
+	else if (bad == out->count)
 		tool_say(out, REASON_DEVICE_FAULT, "%s%s%s is %s", d->name[0] ? d->name : "the device",
 			d->pci[0] ? " at " : "", d->pci, strcmp(d->state, "lost") == 0 ? "lost"
 			: "waiting for a reset");
@@ -392,7 +463,7 @@ tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *
 		if (tool_trim(copy)[0] == '\0')
 			continue;
 		n = csv_split(line, cells);
-		if (width == 0 && n >= 2) {
+		if (width == 0 && n >= 1) {
 			if (header_read(cells, n, what)) {
 				width = n;
 				continue;
@@ -404,8 +475,8 @@ tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *
 			}
 			width = n;
 		}
-		if (n < 2 || !row_read(cells, n, what, width, out)) {
-			strange += width > 0;
+		if (width == 0 || !row_read(cells, n, what, width, out)) {
+			strange += width > 0 && !is_chat(tool_trim(copy));
 			tool_note(out, "%s", tool_trim(copy));
 		}
 	}
