@@ -77,9 +77,20 @@ head_read(const char *p, char backend[32])
 	unsigned i, n;
 	int used = 0;
 
-	if (sscanf(p, "Backend %u/%u: %n", &i, &n, &used) != 2 || used == 0 || p[used] == '\0')
+	size_t length;
+
+	if (sscanf(p, "Backend %u/%u: %n", &i, &n, &used) == 2 && used > 0 && p[used] != '\0') {
+		snprintf(backend, 32, "%.31s", p + used);
+		return true;
+	}
+	/* before October 2024: "Backend 1/2 (CUDA0)" */
+	used = 0;
+	length = strlen(p);
+	if (sscanf(p, "Backend %u/%u (%n", &i, &n, &used) != 2 || used == 0 || p[length - 1] != ')' ||
+	    length < (size_t)used + 2)
 		return false;
-	snprintf(backend, 32, "%.31s", p + used);
+	snprintf(backend, 32, "%.*s", (int)(length - 1 - (size_t)used < 31 ? length - 1 - (size_t)used : 31),
+		p + used);
 	return true;
 }
 
@@ -213,11 +224,25 @@ ends_read(const char *text, size_t len, struct tool_answer *out)
 	}
 }
 
+/* A sum above what it is a part of, without one row, or of a backend that ends in FAIL. */
+static bool
+sum_is_untrue(const struct tool_answer *out, const struct tool_backend *b)
+{
+	uint64_t rows = 0;
+	int i;
+
+	for (i = 0; i < out->op_count; i++)
+		if (strcmp(out->op[i].backend, b->name) == 0)
+			rows += out->op[i].ok;
+	return b->passed > b->executed || (b->passed > 0 && rows == 0) ||
+		(b->ended_fail && b->passed == b->executed);
+}
+
 static void
 ops_judge(struct tool_answer *out, int exit)
 {
 	int64_t executed = 0, failed = 0, not_supported = 0;
-	int i, tested = 0, skipped = 0, no_end = 0;
+	int i, tested = 0, skipped = 0, no_end = 0, untrue = 0;
 
 	for (i = 0; i < out->op_count; i++) {
 		failed += out->op[i].failed;
@@ -229,6 +254,7 @@ ops_judge(struct tool_answer *out, int exit)
 		no_end += !out->backend[i].skipped &&
 			(out->backend[i].executed < 0 || (!out->backend[i].ended_ok && !out->backend[i].ended_fail));
 		executed += out->backend[i].executed > 0 ? out->backend[i].executed : 0;
+		untrue += sum_is_untrue(out, &out->backend[i]);
 		failed += out->backend[i].executed > out->backend[i].passed && failed == 0;
 	}
 	if (out->backend_count == 0)
@@ -238,7 +264,9 @@ ops_judge(struct tool_answer *out, int exit)
 			out->note_count > 0 ? out->note[0] : "");
 	else if (no_end > 0 || out->backends < 0 || (!out->ok_line && !out->failed_line))
 		tool_say(out, REASON_SUMMARY_MISSING, "the end of test-backend-ops is missing");
-	else if (out->failed_line || exit > 0)
+	else if (untrue > 0)
+		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "the sums of test-backend-ops are not those of its rows");
+	else if (out->failed_line || exit > 0 || out->backends_passed < out->backends)
 		tool_say(out, REASON_OP_MISMATCH, "test-backend-ops ends with %s, exit %d",
 			out->failed_line ? "FAIL" : "OK", exit);
 	else if (tested == 0)
@@ -277,9 +305,12 @@ static bool
 phone_line(char *p, struct tool_answer *out)
 {
 	struct tool_device *d;
-	char *state = p + strcspn(p, " \t"), *model;
+	/* a phone found over the air may have a counter in its serial: "adb-1A2B (2)._adb-tls..." */
+	char *air = strstr(p, "._adb-tls-connect._tcp"), *state, *model;
 	size_t i, n;
 
+	state = air != NULL ? air : p;
+	state += strcspn(state, " \t");
 	if (*state == '\0' || state == p)
 		return false;
 	*state++ = '\0';

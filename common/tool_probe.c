@@ -67,7 +67,7 @@ tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 	cJSON *o = NULL;
 	struct err e = {0};
 	size_t n;
-	int r;
+	int r, strange = 0;
 
 	if ((from = json_object_in(text, len, &n)) == NULL) {
 		tool_say(out, REASON_PROBE_UNREADABLE, "the probe printed no object (exit %d)", exit);
@@ -82,13 +82,17 @@ tool_read_probe(const char *text, size_t len, int exit, struct tool_answer *out)
 	keep(out->boot_id, sizeof out->boot_id, o, "bootId");
 	out->simulated = json_bool(o, "simulated", false);
 	error = json_get(o, "error");
-	cJSON_ArrayForEach(d, json_get(o, "devices"))
-		device_read(d, out);
+	cJSON_ArrayForEach(d, json_get(o, "devices")) {
+		strange += !cJSON_IsObject(d);
+		if (cJSON_IsObject(d))
+			device_read(d, out);
+	}
 	cJSON_ArrayForEach(d, json_get(o, "notes"))
 		if (cJSON_GetStringValue(d) != NULL)
 			tool_note(out, "%s", cJSON_GetStringValue(d));
 	if (out->probe[0] == '\0' || json_int(o, "schema", 0) != 1 || error == NULL ||
-	    !cJSON_IsArray(json_get(o, "devices"))) {
+	    !cJSON_IsArray(json_get(o, "devices")) || !(cJSON_IsNull(error) || cJSON_IsObject(error)) ||
+	    strange > 0) {
 		tool_say(out, REASON_PROBE_UNREADABLE, "the probe's answer lacks probe, schema, error or devices");
 	} else if (cJSON_IsObject(error)) {
 		reason = json_str(error, "reason");
