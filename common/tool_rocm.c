@@ -13,10 +13,13 @@ static const struct tool_refusal refusals[] = {
 		"add the agent's user to the groups render and video"},
 	{"Unable to open /dev/kfd read-write: Invalid argument", REASON_NO_PERMISSION,
 		"a cgroup or a container keeps /dev/kfd away: pass --device /dev/kfd --device /dev/dri"},
+	{"Unable to open /dev/kfd read-write: No such file", REASON_NO_PERMISSION,
+		"pass --device /dev/kfd --device /dev/dri to the container, or load the amdgpu module"},
 	{"Unable to open /dev/kfd", REASON_NO_PERMISSION, ""},
 	{"/dev/kfd", REASON_NO_PERMISSION, ""},
 	{"HSA_STATUS_ERROR_OUT_OF_RESOURCES", REASON_NO_PERMISSION,
 		"add the agent's user to the groups render and video"},
+	{"hsa_init Failed", REASON_NO_DEVICE, "under WSL: update the driver of the Windows host"},
 	{"hsa api call failure", REASON_DRIVER_MISSING_ON_HOST, ""},
 	{"command not found", REASON_TOOL_MISSING, "install rocminfo"},
 	{"No such file or directory", REASON_TOOL_MISSING, ""},
@@ -76,7 +79,7 @@ gfx_split(const char *text, char *arch, size_t size, char *features, size_t feat
 static void
 agent_end(struct agent *a, struct tool_answer *out)
 {
-	struct tool_device *d;
+	struct tool_device *d, gfx;
 	const char *isa;
 	size_t i;
 
@@ -84,11 +87,17 @@ agent_end(struct agent *a, struct tool_answer *out)
 		memset(a, 0, sizeof *a);
 		return;
 	}
+	/* a GPU is named by its architecture; a processor of another name is none */
+	if (!gfx_split(a->name, gfx.arch, sizeof gfx.arch, gfx.features, sizeof gfx.features)) {
+		tool_note(out, "an agent of type GPU is named %.60s", a->name);
+		memset(a, 0, sizeof *a);
+		return;
+	}
 	if ((d = tool_device_add(out)) == NULL)
 		return;
+	memcpy(d->arch, gfx.arch, sizeof d->arch);
+	memcpy(d->features, gfx.features, sizeof d->features);
 	snprintf(d->name, sizeof d->name, "%s", a->marketing[0] ? a->marketing : a->name);
-	if (!gfx_split(a->name, d->arch, sizeof d->arch, d->features, sizeof d->features))
-		tool_note(out, "an agent of type GPU is named %.60s", a->name);
 	/* features stand in the name of the instruction set */
 	if ((isa = strstr(a->isa, "--gfx")) != NULL && d->features[0] == '\0' &&
 	    strchr(isa, ':') != NULL)

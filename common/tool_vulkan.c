@@ -48,6 +48,9 @@ value_read(struct tool_device *d, const char *key, const char *value)
 	for (i = 0; strcmp(key, "deviceType") == 0 && i < str_count(types); i++)
 		if (strstr(value, types[i].word) != NULL)
 			d->type = types[i].type;
+	/* printed, and none of the kinds above: not cut off, and never chosen */
+	if (strcmp(key, "deviceType") == 0 && strstr(value, "PHYSICAL_DEVICE_TYPE_OTHER") != NULL)
+		snprintf(d->state, sizeof d->state, "other");
 	if (strcmp(key, "apiVersion") == 0)
 		d->driver_due = strncmp(value, "1.0", 3) != 0 && strncmp(value, "1.1", 3) != 0;
 	if (strcmp(key, "driverID") == 0)
@@ -69,14 +72,16 @@ device_end(struct tool_device *d, struct tool_answer *out)
 	if (!d->conformant)
 		tool_note(out, "%s has no conformant driver", d->name);
 	/* a virtual GPU of a vendor's own driver is a slice of a card */
-	if (d->type == TYPE_VIRTUAL && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") == 0)
+	if (strcmp(d->driver_id, "NVIDIA_PROPRIETARY") == 0 &&
+	    (d->type == TYPE_VIRTUAL || tool_is_vgpu_name(d->name)))
 		d->vgpu = true;
 }
 
 static bool
 is_whole(const struct tool_device *d)
 {
-	return d->name[0] != '\0' && d->type != TYPE_UNKNOWN && (!d->driver_due || d->driver_id[0] != '\0');
+	return d->name[0] != '\0' && (d->type != TYPE_UNKNOWN || d->state[0] != '\0') &&
+		(!d->driver_due || d->driver_id[0] != '\0');
 }
 
 static bool
@@ -102,7 +107,7 @@ list_judge(struct tool_answer *out)
 		whole += is_whole(d);
 		emulators += is_emulator(d);
 		molten += is_molten(d);
-		hardware += is_whole(d) && !d->software && !is_emulator(d) && !is_molten(d);
+		hardware += is_whole(d) && d->type != TYPE_UNKNOWN && !d->software && !is_emulator(d) && !is_molten(d);
 	}
 	d = &out->device[0];
 	if (out->count == 0)
@@ -115,7 +120,8 @@ list_judge(struct tool_answer *out)
 		tool_say(out, REASON_WRONG_DEVICE, "%s is reached through MoltenVK, which is no native Vulkan",
 			d->name);
 	else if (hardware == 0)
-		tool_say(out, REASON_SOFTWARE_DEVICE, "only software devices: %s", d->name);
+		tool_say(out, d->software ? REASON_SOFTWARE_DEVICE : REASON_NO_DEVICE, d->software
+			? "only software devices: %s" : "no device that is hardware: %s", d->name);
 }
 
 void
