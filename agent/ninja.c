@@ -1,14 +1,15 @@
 #include "agent/ninja.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/str.h"
 
 /*
- * What is sought in a line, the first row that fits wins.  A row of NINJA_ERROR gives way
- * to any other trouble that comes later: "ld terminated with signal 9" explains more than
- * the line of the driver that follows it, and "No space left" explains everything.
+ * What is sought in a line, the first row that fits wins.  A trouble gives way to one that
+ * stands behind it in enum ninja_trouble and explains more: "No space left" explains
+ * everything.  But what a source says wrong is not excused by a compiler killed later.
  */
 static const struct pattern {
 	enum ninja_trouble trouble;
@@ -16,26 +17,69 @@ static const struct pattern {
 } patterns[] = {
 	{NINJA_NOSPACE, "No space left on device"},
 	{NINJA_NOSPACE, "Disk quota exceeded"},
-	{NINJA_CRASH, "internal compiler error"},
+	/* what cmake, nvcc and clang say of "native" on a machine that shows no GPU */
+	{NINJA_NO_GPU, "compute_No CUDA"},
+	{NINJA_NO_GPU, "compute_no CUDA"},
+	{NINJA_NO_GPU, "Unsupported gpu architecture 'compute_'"},
+	{NINJA_NO_GPU, "Unsupported gpu architecture 'compute_native'"},
+	{NINJA_NO_GPU, "is set to \"native\", but no GPU was detected"},
+	{NINJA_NO_GPU, "Failed to find a default HIP architecture"},
+	{NINJA_NO_GPU, "Failed to find a default CUDA architecture"},
+	{NINJA_NO_GPU, "cannot determine amdgcn architecture"},
+	{NINJA_NO_GPU, "cannot determine hip architecture"},
+	{NINJA_NO_GPU, "cannot determine cuda architecture"},
+	{NINJA_NO_GPU, "cannot determine HIP architecture"},
+	{NINJA_NO_GPU, "cannot determine nvptx64 architecture"},
+	{NINJA_TOO_OLD, "Unsupported gpu architecture 'compute_"},
+	{NINJA_TOO_OLD, "is not defined for option 'gpu-"},
+	{NINJA_TOO_OLD, "Unsupported .target 'sm_"},
+	{NINJA_TOO_OLD, "Unsupported .version "},
+	{NINJA_TOO_OLD, "unsupported GNU version!"},
+	{NINJA_TOO_OLD, "unsupported clang version!"},
+	{NINJA_TOO_OLD, "unsupported Microsoft Visual Studio version!"},
+	{NINJA_TOO_OLD, "or higher is required.  You are running version"},
+	{NINJA_CRASH, "nternal compiler error"},
 	{NINJA_CRASH, "Killed signal terminated program"},
 	{NINJA_CRASH, "signal terminated program"},
 	{NINJA_CRASH, "terminated with signal"},
 	{NINJA_CRASH, "died due to signal"},
+	{NINJA_CRASH, "died with status 0xC"},
 	{NINJA_CRASH, "failed due to signal"},
+	{NINJA_CRASH, "frontend command failed with exit code"},
 	{NINJA_CRASH, "unable to execute command: Killed"},
 	{NINJA_CRASH, "unable to execute command: Segmentation fault"},
 	{NINJA_CRASH, "unable to execute command: Aborted"},
+	{NINJA_CRASH, "unable to execute command: Bus error"},
+	{NINJA_CRASH, "unable to execute command: Illegal instruction"},
+	{NINJA_CRASH, "unable to execute command: Terminated"},
 	{NINJA_CRASH, "PLEASE submit a bug report to"},
+	{NINJA_CRASH, "PLEASE ATTACH THE FOLLOWING FILES TO THE BUG REPORT"},
+	{NINJA_CRASH, "internal error, aborting at "},
+	/* no memory: the source may be well */
 	{NINJA_CRASH, "virtual memory exhausted"},
 	{NINJA_CRASH, "out of memory allocating"},
 	{NINJA_CRASH, "LLVM ERROR: out of memory"},
+	{NINJA_CRASH, "Memory allocation failure"},
+	{NINJA_CRASH, "memory exhausted"},
+	{NINJA_CRASH, "Cannot allocate memory"},
+	{NINJA_CRASH, "std::bad_alloc"},
+	{NINJA_CRASH, "compiler is out of heap space"},
+	{NINJA_CRASH, "ninja: fatal: posix_spawn: "},
+	{NINJA_CRASH, "ninja: fatal: fork: "},
 	{NINJA_MISSING, "CMake was unable to find a build program"},
 	{NINJA_MISSING, "_COMPILER could be found"},
 	{NINJA_MISSING, "is not a full path to an existing compiler tool"},
 	{NINJA_MISSING, "is not a full path and was not found in the PATH"},
+	{NINJA_MISSING, "Failed to find nvcc."},
+	{NINJA_MISSING, "Failed to find ROCm root directory"},
+	{NINJA_MISSING, "cannot execute 'cc1plus'"},
 	{NINJA_BROKEN, "is not able to compile a simple test program"},
+	{NINJA_BROKEN, "Failed to detect a default CUDA architecture"},
+	{NINJA_BROKEN, "nvcc fatal   : Failed to preprocess host compiler properties"},
+	{NINJA_BROKEN, "nvcc fatal   : Host compiler targets unsupported OS"},
 	{NINJA_ERROR, ": error: "},
 	{NINJA_ERROR, ": error C"},
+	{NINJA_ERROR, "; error   : "}, /* ptxas, of its input's line */
 	{NINJA_ERROR, ": fatal error: "},
 	{NINJA_ERROR, "undefined reference to"},
 	{NINJA_ERROR, "multiple definition of"},
@@ -135,11 +179,24 @@ is_shell_crash(const char *line)
 	return false;
 }
 
+/* "  12 |     perror("No space left on device");": a line of the source, shown below what
+ * the compiler says of it. */
+static bool
+is_excerpt(const char *line)
+{
+	line += strspn(line, " \t");
+	line += strspn(line, "0123456789");
+	line += strspn(line, " \t");
+	return *line == '|';
+}
+
 static void
 pattern_line(struct ninja *n, const char *line)
 {
 	size_t i;
 
+	if (is_excerpt(line))
+		return;
 	if (n->trouble == NINJA_FINE && is_shell_crash(line)) {
 		trouble_set(n, NINJA_CRASH, line);
 		return;
@@ -151,8 +208,8 @@ pattern_line(struct ninja *n, const char *line)
 		return;
 	/* What a source really says wrong stays the headline when a compiler is killed
 	 * later; a full disk makes every other line meaningless. */
-	if (n->trouble == NINJA_FINE || patterns[i].trouble == NINJA_NOSPACE ||
-	    (n->trouble == NINJA_ERROR && patterns[i].trouble > NINJA_CRASH))
+	if (n->trouble == NINJA_FINE ||
+	    (patterns[i].trouble > n->trouble && patterns[i].trouble != NINJA_CRASH))
 		trouble_set(n, patterns[i].trouble, line);
 }
 
@@ -162,10 +219,14 @@ static void
 failed_read(struct ninja *n, const char *text)
 {
 	const char *end;
+	long code = 0;
 
-	if (str_starts(text, "[code=") && (end = strstr(text, "] ")) != NULL)
+	if (str_starts(text, "[code=") && (end = strstr(text, "] ")) != NULL) {
+		code = strtol(text + 6, NULL, 10);
 		text = end + 2;
+	}
 	if (n->trouble == NINJA_FINE) {
+		n->code = (int)code;
 		str_show(n->failed, sizeof n->failed, text, strcspn(text, " "));
 		n->said[0] = '\0';
 	}
@@ -257,14 +318,21 @@ ninja_add(struct ninja *n, const char *p, size_t len)
 void
 ninja_end(struct ninja *n)
 {
+	char text[64];
+
 	if (n->len > 0)
 		ninja_add(n, "\n", 1);
+	/* killed without a word: a shell gives 128 and the signal */
+	if (n->trouble != NINJA_FINE || n->code <= 128 || n->code > 128 + 64)
+		return;
+	snprintf(text, sizeof text, "the compiler ended with code %d (signal %d)", n->code, n->code - 128);
+	trouble_set(n, NINJA_CRASH, text);
 }
 
 void
 ninja_reason(const struct ninja *n, char *out, size_t size)
 {
-	if (n->headline[0] != '\0' && n->trouble == NINJA_CRASH && n->failed[0] != '\0')
+	if (n->headline[0] != '\0' && n->trouble != NINJA_ERROR && n->failed[0] != '\0')
 		snprintf(out, size, "%s (making %s)", n->headline, n->failed);
 	else if (n->headline[0] != '\0')
 		snprintf(out, size, "%s", n->headline);

@@ -23,6 +23,8 @@ enum ninja_trouble {
 	NINJA_CRASH,   /* a compiler or linker died: nothing is known about the source */
 	NINJA_MISSING, /* cmake: a tool is not there */
 	NINJA_BROKEN,  /* cmake: a compiler can not even build a test program */
+	NINJA_TOO_OLD, /* a compiler that does not know the chip, or the other compiler */
+	NINJA_NO_GPU,  /* "native" was asked for, and no GPU was seen while building */
 	NINJA_NOSPACE, /* the disk is full */
 };
 
@@ -43,6 +45,7 @@ struct ninja {
 	char line[NINJA_LINE];
 	size_t len;
 	bool cmake_error;
+	int code;         /* of the command that FAILED, 0 not said */
 	int after_failed; /* lines to the end of what FAILED says: command, first output */
 };
 

@@ -95,7 +95,7 @@ static const struct {
 	 "collect2: error: ld returned 1 exit status\n",
 	 NINJA_ERROR, "a.c:(.text+0xe): undefined reference to `g'"},
 	{"FAILED: x.o \nnvcc\nnvcc fatal   : Unsupported gpu architecture 'compute_120a'\n",
-	 NINJA_ERROR, "nvcc fatal   : Unsupported gpu architecture 'compute_120a'"},
+	 NINJA_TOO_OLD, "nvcc fatal   : Unsupported gpu architecture 'compute_120a' (making x.o)"},
 	{"FAILED: gen.h \n./gen\nno such table\nmore\n", NINJA_FINE, "FAILED: gen.h: no such table"},
 	{"FAILED: gen.h \n./gen\nninja: build stopped: subcommand failed.\n", NINJA_FINE,
 	 "FAILED: gen.h"},
@@ -129,7 +129,10 @@ static const struct {
 	{"FAILED: a.o \ncc\na.c:1:1: error: x\n"
 	 "/tmp/cc.s: fatal error: error writing to a.s: No space left on device\n",
 	 NINJA_NOSPACE,
-	 "/tmp/cc.s: fatal error: error writing to a.s: No space left on device"},
+	 "/tmp/cc.s: fatal error: error writing to a.s: No space left on device (making a.o)"},
+	{"FAILED: lib.so \nc++\n/usr/bin/ld: final link failed: No space left on device\n"
+	 "collect2: error: ld returned 1 exit status\n", NINJA_NOSPACE,
+	 "/usr/bin/ld: final link failed: No space left on device (making lib.so)"},
 	/* cmake: where, and what */
 	{"-- The C compiler identification is GNU\n"
 	 "CMake Error at CMakeLists.txt:12 (message):\n  the moon is not full\n\n\n"
@@ -146,6 +149,60 @@ static const struct {
 	 "is not able to compile a simple test program."},
 	{"CMake Error: The source directory \"/x\" does not exist.\n", NINJA_ERROR,
 	 "CMake Error: The source directory \"/x\" does not exist."},
+	/* the tool and the file, whoever it was */
+	{"FAILED: mmq-instance-q8_0.cu.o \nnvcc\nnvcc error   : 'cicc' died due to signal 9 (Kill signal)\n",
+	 NINJA_CRASH, "nvcc error   : 'cicc' died due to signal 9 (Kill signal) (making mmq-instance-q8_0.cu.o)"},
+	{"FAILED: [code=255] k.cu.o \nnvcc\nptxas fatal   : (C7907) Internal compiler error\n", NINJA_CRASH,
+	 "ptxas fatal   : (C7907) Internal compiler error (making k.cu.o)"},
+	{"FAILED: k.cu.o \nnvcc\nptxas fatal   : Memory allocation failure\n", NINJA_CRASH,
+	 "ptxas fatal   : Memory allocation failure (making k.cu.o)"},
+	{"FAILED: k.obj \nnvcc\nnvcc error   : 'cudafe++' died with status 0xC0000005 (ACCESS_VIOLATION)\n",
+	 NINJA_CRASH, "nvcc error   : 'cudafe++' died with status 0xC0000005 (ACCESS_VIOLATION) (making k.obj)"},
+	{"FAILED: a.obj \ncl\na.cpp(9): fatal error C1001: Internal compiler error.\n", NINJA_CRASH,
+	 "a.cpp(9): fatal error C1001: Internal compiler error. (making a.obj)"},
+	{"FAILED: a.o \nhipcc\nclang++: error: clang frontend command failed with exit code 139 (use -v to see "
+	 "invocation)\n", NINJA_CRASH,
+	 "clang++: error: clang frontend command failed with exit code 139 (use -v to see invocation) (making a.o)"},
+	{"FAILED: a.o \nc++\ncc1plus: out of memory allocating 65536 bytes after a total of 1 bytes\n", NINJA_CRASH,
+	 "cc1plus: out of memory allocating 65536 bytes after a total of 1 bytes (making a.o)"},
+	{"FAILED: mul_mm.spv \nglslc\nterminate called after throwing an instance of 'std::bad_alloc'\n", NINJA_CRASH,
+	 "terminate called after throwing an instance of 'std::bad_alloc' (making mul_mm.spv)"},
+	{"ninja: fatal: fork: Cannot allocate memory\n", NINJA_CRASH, "ninja: fatal: fork: Cannot allocate memory"},
+	/* killed without a word: newer ninja gives the code */
+	{"FAILED: [code=137] ggml/a.cu.o \nnvcc -c a.cu\nninja: build stopped: subcommand failed.\n", NINJA_CRASH,
+	 "the compiler ended with code 137 (signal 9) (making ggml/a.cu.o)"},
+	{"FAILED: [code=1] gen.h \n./gen\nno such table\n", NINJA_FINE, "FAILED: gen.h: no such table"},
+	/* an error of the source is one, whatever ptxas says of it last */
+	{"FAILED: k.cu.o \nnvcc\nptxas /tmp/x.ptx, line 9; error   : Feature '.scale_vec::2X' not supported on "
+	 ".target 'sm_120'\nptxas fatal   : Ptx assembly aborted due to errors\n", NINJA_ERROR,
+	 "ptxas /tmp/x.ptx, line 9; error   : Feature '.scale_vec::2X' not supported on .target 'sm_120'"},
+	{"FAILED: k.cu.o \nnvcc\nptxas fatal   : Unresolved extern function '_Z1f'\n", NINJA_ERROR,
+	 "ptxas fatal   : Unresolved extern function '_Z1f'"},
+	/* built where no GPU is seen (BR-044), in every tool's words */
+	{"FAILED: a.cu.o \nnvcc\nnvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'\n",
+	 NINJA_NO_GPU, "nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.' (making a.cu.o)"},
+	{"CMake Error in CMakeLists.txt:\n  CUDA_ARCHITECTURES is set to \"native\", but no GPU was detected.\n\n\n",
+	 NINJA_NO_GPU, "CUDA_ARCHITECTURES is set to \"native\", but no GPU was detected."},
+	{"CMake Error at /u/CMakeDetermineHIPCompiler.cmake:224 (message):\n"
+	 "  Failed to find a default HIP architecture.\n", NINJA_NO_GPU, "Failed to find a default HIP architecture."},
+	{"FAILED: a.o \nclang++\nclang++: error: cannot determine hip architecture: No AMD GPU detected in the "
+	 "system; consider passing it via '--offload-arch'\n", NINJA_NO_GPU,
+	 "clang++: error: cannot determine hip architecture: No AMD GPU detected in the system; consider passing it "
+	 "via '--offload-arch' (making a.o)"},
+	{"CMake Error at /u/CMakeDetermineCompilerId.cmake:726 (message):\n  Compiling the CUDA compiler identification "
+	 "source file\n  \"CMakeCUDACompilerId.cu\" failed.\n\n  nvcc fatal : Unsupported gpu architecture 'compute_'\n",
+	 NINJA_NO_GPU, "nvcc fatal : Unsupported gpu architecture 'compute_'"},
+	/* compilers that do not fit the chip or each other: the source is not to blame */
+	{"FAILED: a.o \nnvcc\n/u/host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions later than "
+	 "13 are not supported!\n", NINJA_TOO_OLD, "/u/host_config.h:143:2: error: #error -- unsupported GNU version! "
+	 "gcc versions later than 13 are not supported! (making a.o)"},
+	{"FAILED: a.o \nnvcc\nptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'\n", NINJA_TOO_OLD,
+	 "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name' (making a.o)"},
+	{"CMake Error at /u/CMakeDetermineCUDACompiler.cmake:603 (message):\n  Failed to detect a default CUDA "
+	 "architecture.\n\n\n\n  Compiler output:\n\n", NINJA_BROKEN, "Failed to detect a default CUDA architecture."},
+	/* a line of the source that is shown below a warning says nothing of the disk */
+	{"FAILED: a.o \ncc\na.c:3:2: warning: unused [-Wunused]\n    3 |  die(\"No space left on device\");\n"
+	 "      |  ^~~\na.c:9:1: error: real\n", NINJA_ERROR, "a.c:9:1: error: real"},
 	{"", NINJA_FINE, "no output at all"},
 	/* warnings are none */
 	{"a.c:1:1: warning: error handling is odd [-Wx]\n", NINJA_FINE,
