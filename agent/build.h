@@ -35,6 +35,7 @@
 /* Defaults of the limits, for 0. */
 #define BUILD_CONFIGURE_MS (15u * 60 * 1000)
 #define BUILD_MS (4u * 60 * 60 * 1000)
+#define BUILD_LOOK_MS 10000u     /* no step ended for so long: what is at work is told */
 #define BUILD_KEEP 6
 #define BUILD_KEEP_BYTES (24ull << 30)
 #define BUILD_JOB_BYTES (1229ull << 20) /* memory that one compiler may need: 1.2 GiB */
@@ -51,10 +52,12 @@ struct build_ask {
 	const char *cache_dir;
 	uint32_t configure_timeout_ms, timeout_ms; /* 0: the defaults */
 	uint32_t jobs;               /* 0: by CPUs and memory */
+	uint32_t look_ms;            /* how often is told what is compiled; 0: the default */
 	uint32_t keep;               /* builds kept in the cache; 0: the default */
 	uint64_t keep_bytes;         /* and their bytes; 0: the default */
 	int (*tick)(void *arg);      /* optional; non-zero cancels */
-	/* optional; total 0: not known yet (waiting, configuring) */
+	/* optional; total 0: not known yet (waiting, configuring).  A step that ended, or the
+	 * files that are compiled now and for how long, when none ended for look_ms. */
 	void (*progress)(void *arg, uint32_t done, uint32_t total, const char *text);
 	void *arg;
 };

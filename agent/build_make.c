@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/atwork.h"
 #include "agent/build_impl.h"
 #include "agent/engine_env.h"
 #include "agent/ninja.h"
@@ -14,6 +15,8 @@
 #define MAX_ARGV (BUILD_MAX_FLAGS + BUILD_MAX_ARTIFACTS + 24)
 #define MARKER "verify-started"
 #define MAKE_ENV 64
+#define SLOW_MAX 12    /* files that took long, which the log names */
+#define NOW_MAX 3      /* files that one line of progress names */
 
 /* What a cmake or ninja run needs while it runs. */
 struct make {
@@ -23,6 +26,11 @@ struct make {
 	struct ninja seen;
 	char ccache_dir[BUILD_PATH + 16], ccache_base[BUILD_PATH + 24], ccache_off[64];
 	char unity[BUILD_PATH + 64]; /* a flag */
+	/* of the run that is under way */
+	int64_t begun, looked, stepped; /* monotonic */
+	char now[ATWORK_NAME * NOW_MAX]; /* what was at work at the last look, "" nothing */
+	struct atwork slow[SLOW_MAX];
+	int slow_count;
 };
 
 static void
@@ -35,9 +43,54 @@ progress(const struct build_ask *ask, uint32_t done, uint32_t total, const char 
 static void
 make_step(void *arg, uint32_t done, uint32_t total, const char *text)
 {
-	const struct make *m = arg;
+	struct make *m = arg;
 
+	m->stepped = plat_mono_ms();
 	progress(m->ask, done, total, text);
+}
+
+/* Keeps the longest that each file was seen at work. */
+static void
+slow_note(struct make *m, const struct atwork *a)
+{
+	int i;
+
+	for (i = 0; i < m->slow_count && strcmp(m->slow[i].name, a->name) != 0; i++)
+		;
+	if (i == SLOW_MAX)
+		return;
+	if (i == m->slow_count)
+		m->slow[m->slow_count++] = *a;
+	else if (a->ms > m->slow[i].ms)
+		m->slow[i].ms = a->ms;
+}
+
+/* A build tool prints a step when it has ended; a reader wants to know what it waits for. */
+static void
+make_look(struct make *m)
+{
+	struct atwork v[ATWORK_MAX];
+	char text[sizeof m->now + 16];
+	int64_t now = plat_mono_ms();
+	int64_t every = m->ask->look_ms > 0 ? m->ask->look_ms : BUILD_LOOK_MS;
+	int i, n;
+
+	if (now - m->looked < every)
+		return;
+	m->looked = now;
+	n = atwork_list(getpid(), v, ATWORK_MAX);
+	for (i = 0; i < n; i++) {
+		/* whatever a clock of the host says, it is a child of this run */
+		if (v[i].ms > now - m->begun)
+			v[i].ms = now - m->begun;
+		if (v[i].ms >= every)
+			slow_note(m, &v[i]);
+	}
+	atwork_text(v, n < NOW_MAX ? n : NOW_MAX, n, m->now, sizeof m->now);
+	if (now - m->stepped < every || m->now[0] == '\0')
+		return;
+	snprintf(text, sizeof text, "compiling %s", m->now);
+	progress(m->ask, m->seen.done, m->seen.total, text);
 }
 
 static int
@@ -53,8 +106,9 @@ make_chunk(void *arg, int stream, const char *p, size_t n)
 static int
 make_tick(void *arg)
 {
-	const struct make *m = arg;
+	struct make *m = arg;
 
+	make_look(m);
 	return m->ask->tick != NULL ? m->ask->tick(m->ask->arg) : 0;
 }
 
@@ -112,8 +166,10 @@ make_judge(struct make *m, const char *what, enum reason failed, uint32_t limit_
 {
 	static const enum reason by_trouble[] = {
 		[NINJA_CRASH] = REASON_TOOLCHAIN_CRASH, [NINJA_MISSING] = REASON_TOOL_MISSING,
-		[NINJA_BROKEN] = REASON_TOOL_BROKEN, [NINJA_NOSPACE] = REASON_DISK_FULL,
+		[NINJA_BROKEN] = REASON_TOOL_BROKEN, [NINJA_TOO_OLD] = REASON_TOOLCHAIN_TOO_OLD,
+		[NINJA_NO_GPU] = REASON_NO_GPU_AT_BUILD, [NINJA_NOSPACE] = REASON_DISK_FULL,
 	};
+	const struct lane *lane;
 	char text[NINJA_TEXT * 2 + 32];
 
 	if (r->cancelled) {
@@ -122,8 +178,8 @@ make_judge(struct make *m, const char *what, enum reason failed, uint32_t limit_
 	}
 	if (r->timed_out) {
 		*why = REASON_TIMEOUT;
-		return err_set(e, ERR_TIMEOUT, "%s: no end within %u s", what,
-			limit_ms / 1000);
+		return err_set(e, ERR_TIMEOUT, "%s: no end within %u s%s%s", what,
+			limit_ms / 1000, m->now[0] ? ", compiling " : "", m->now);
 	}
 	if (r->exit == 0)
 		return 0;
@@ -135,7 +191,28 @@ make_judge(struct make *m, const char *what, enum reason failed, uint32_t limit_
 	} else {
 		*why = by_trouble[m->seen.trouble];
 	}
-	return err_set(e, *why == REASON_DISK_FULL ? ERR_NOSPACE : ERR_BLOCKED, "%s", text);
+	err_set(e, *why == REASON_DISK_FULL ? ERR_NOSPACE : ERR_BLOCKED, "%s", text);
+	lane = m->ask->lane;
+	if (*why == REASON_NO_GPU_AT_BUILD && lane->arch_flag[0] != '\0')
+		return err_hint(e, "name the architecture: -D%s=%.*s", lane->arch_flag,
+			(int)strcspn(lane->archs, ";"), lane->archs);
+	return -1;
+}
+
+/* What a step of the build took, where it was long enough to be seen. */
+static int
+slow_facts(struct make *m, struct err *e)
+{
+	char text[ATWORK_NAME + 32];
+	int i;
+
+	for (i = 0; i < m->slow_count; i++) {
+		snprintf(text, sizeof text, "%s %lld s", m->slow[i].name,
+			(long long)(m->slow[i].ms / 1000));
+		if (transcript_fact(m->log, "slowStep", text, e))
+			return -1;
+	}
+	return 0;
 }
 
 static int
@@ -149,7 +226,11 @@ make_run(struct make *m, const char *what, const char *const *argv, uint32_t lim
 
 	make_env(m, env);
 	ninja_init(&m->seen, make_step, m);
-	if (env_removed_note(m->log, env, e) || transcript_run(m->log, &spec, NULL, &r, e))
+	m->begun = m->looked = m->stepped = plat_mono_ms();
+	m->now[0] = '\0';
+	m->slow_count = 0;
+	if (env_removed_note(m->log, env, e) || transcript_run(m->log, &spec, NULL, &r, e) ||
+	    slow_facts(m, e))
 		return build_why(e, REASON_TOOL_BROKEN, why);
 	ninja_end(&m->seen);
 	return make_judge(m, what, failed, limit_ms, &r, why, e);

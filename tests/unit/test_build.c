@@ -76,6 +76,8 @@ struct world {
 	uint32_t done, total;
 	int steps, ticks, cancel_after;
 	bool waited;
+	int told;         /* times that the slow file was named, with no step between */
+	char told_text[256];
 };
 
 static const char *const programs[] = {"llama-tiny"};
@@ -103,6 +105,10 @@ progress(void *arg, uint32_t done, uint32_t total, const char *text)
 	}
 	if (strstr(text, "waiting") != NULL)
 		w->waited = true;
+	if (str_starts(text, "compiling ") && strstr(text, "ggml/a.c (") != NULL) {
+		w->told++;
+		snprintf(w->told_text, sizeof w->told_text, "%s", text);
+	}
 }
 
 static void
@@ -123,6 +129,7 @@ engine_write(struct world *w)
 	repo_write(w->engine, "main.c", main_c, 0644);
 	says(w, "script", "#!/bin/sh\necho a script is no program for a machine, whatever it is\n");
 	says(w, "crash", "echo 'c++: fatal error: Killed signal terminated program cc1plus'; exit 1\n");
+	says(w, "nogpu", "echo \"nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'\"; exit 1\n");
 	says(w, "full", "echo 'cc: error: x.s: No space left on device' >&2; exit 1\n");
 	says(w, "sleep", "sleep 60\n");
 	says(w, "write", "dir=$(dirname \"$0\"); echo 'int changed;' >>\"$dir/../ggml/a.c\"; : >said.h\n");
@@ -457,6 +464,16 @@ killed_compiler_is_toolchain_crash(void **state)
 }
 
 static void
+native_without_a_gpu_is_no_gpu_at_build_time(void **state)
+{
+	struct world *w = *state;
+
+	w->ask.extra_flags = "-DSAYS=nogpu";
+	bad(w, REASON_NO_GPU_AT_BUILD, "compute_No CUDA devices found.' (making ");
+	assert_int_equal(reason_outcome(w->why), OUTCOME_BLOCKED);
+}
+
+static void
 full_disk_is_disk_full(void **state)
 {
 	struct world *w = *state;
@@ -535,6 +552,50 @@ build_without_end_is_cut_off(void **state)
 	w->ticks = 0;
 	w->cancel_after = 12;
 	bad(w, REASON_CANCELLED, "cancelled");
+}
+
+/* A compiler that takes long over one file, and over no other. */
+static void
+slow_compiler(struct world *w)
+{
+	static char flag[400];
+	char path[4096], script[8192];
+	struct err e;
+
+	assert_int_equal(plat_find_tool("cc", path, sizeof path, &e), 0);
+	snprintf(script, sizeof script, "#!/bin/sh\n"
+		"case \" $* \" in *\" -c \"*/ggml/a.c\" \"*) sleep 3 ;; esac\nexec %s \"$@\"\n", path);
+	repo_write(w->root, "slow/cc", script, 0755);
+	snprintf(flag, sizeof flag, "-DCMAKE_C_COMPILER=%s/slow/cc", w->root);
+	w->ask.extra_flags = flag;
+	w->ask.look_ms = 500;
+}
+
+static void
+file_that_takes_long_is_named_while_it_does(void **state)
+{
+	struct world *w = *state;
+	char *text;
+	size_t n;
+
+	slow_compiler(w);
+	good(w);
+	/* three seconds, looked at twice a second, and no step in them */
+	assert_in_range(w->told, 2, 8);
+	assert_true(strtol(strchr(w->told_text, '(') + 1, NULL, 10) >= 1);
+	assert_int_equal(plat_read_file(w->log_path, 1 << 24, &text, &n, &w->e), 0);
+	assert_non_null(strstr(text, "\nslowStep=ggml/a.c "));
+	free(text);
+}
+
+static void
+build_cut_off_says_what_it_was_compiling(void **state)
+{
+	struct world *w = *state;
+
+	slow_compiler(w);
+	w->ask.timeout_ms = 2000;
+	bad(w, REASON_TIMEOUT, "no end within 2 s, compiling ggml/a.c (");
 }
 
 static void
@@ -873,6 +934,7 @@ main(void)
 		T(link_error_is_build_failed),
 		T(cmake_error_is_configure_failed),
 		T(killed_compiler_is_toolchain_crash),
+		T(native_without_a_gpu_is_no_gpu_at_build_time),
 		T(full_disk_is_disk_full),
 		T(missing_compiler_is_tool_missing),
 		T(compiler_that_fails_is_tool_broken),
@@ -880,6 +942,8 @@ main(void)
 		T(program_that_is_not_made_is_missing),
 		T(program_for_another_machine_is_refused),
 		T(build_without_end_is_cut_off),
+		T(file_that_takes_long_is_named_while_it_does),
+		T(build_cut_off_says_what_it_was_compiling),
 		T(flags_of_a_word_processor_are_refused),
 		T(second_job_waits_and_can_be_cancelled),
 		T(oldest_build_goes_unless_it_is_in_use),
