@@ -135,6 +135,8 @@ bool gate_planned(const struct work *w, enum gate_id id);
 
 /* After the smokes: distances to the baseline, the summary file. */
 void smoke_finish(struct work *w);
+/* whole_log.c: the one log that the lane's old runner kept, where it kept one. */
+void work_whole_log(struct work *w);
 
 /* ---- helpers for gates ---- */
 

@@ -701,6 +701,7 @@ work_run(const struct work_ask *ask, struct work_result *out, struct err *e)
 		if (w->gates[i].id == GATE_REPORT && !smoked) {
 			smoked = true;
 			smoke_finish(w);
+			work_whole_log(w);
 		}
 		gate_run(w, &w->gates[i]);
 	}

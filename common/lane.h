@@ -242,6 +242,7 @@ struct lane {
 	unsigned    gates;      /* GATE_BIT of the gates the lane has */
 	enum reason never;      /* of PLACE_NEVER; else REASON_NONE */
 	const char *runner;     /* the v1 report's `runner` field */
+	const char *whole_log;  /* NULL, or the log that the old runner kept: "NAME-STAMP.log" */
 	const char *build_switch; /* "" or the old variable CUDA_BUILD_FORK */
 	const char *skip_switch;  /* "" or CUDA_SKIP_GRAPH_SMOKE */
 	const char *target_variable; /* "" or CUDA_TARGET: must name the lane's target */

@@ -54,6 +54,16 @@ chmod +x "$T/tools/cc"
 fake_engine "$T/src"
 PATH=$T/tools:$PATH
 wants build "blocked toolchain_crash" 3 "Segmentation fault" --source "$T/src"
+# One file takes long: the progress says which, and for how long, while nothing else happens.
+cat >"$T/tools/cc" <<-END
+	#!/bin/sh
+	case "\$*" in *"-c "*waited.c) sleep 12 ;; esac
+	exec $(PATH=${PATH#"$T/tools:"} && command -v cc) "\$@"
+END
+fake_engine "$T/src"
+wants build "pass none" 7 "compiling " --source "$T/src"
+grep -q '^  build [0-9]*/[0-9]* compiling .*waited\.c (1[0-9] s)' "$T/err" || fail "what is compiled: $(cat "$T/err")"
+cat hardware-results/*-build*.log | grep -q '^slowStep=.*waited\.c 1[0-9] s$' || fail "the log names no slow step"
 PATH=${PATH#"$T/tools:"}
 # It builds; but nobody's other files in the output folder are touched for it.
 fake_engine "$T/src"

@@ -35,6 +35,15 @@ while IFS="$(printf '\t')" read -r name lane outcome reason class; do
 	has "$r" "simulated: a recording played the machine"
 	lacks "$T/$name-$lane.out" "RECORDABLE PASS"
 done <"$machines/expected.tsv"
+# The one log that the Vulkan runner kept, of every gate, under its name; the report names it.
+log=$(find "$T/h200-vulkan" -name 'linux-vulkan-smoke-*.log')
+case ${log##*/} in linux-vulkan-smoke-[0-9]*T[0-9]*Z.log) ;; *) fail "no linux-vulkan-smoke-STAMP.log: \"$log\"" ;; esac
+cat "$T/h200-vulkan/linux-x64-vulkan-host.log" "$T/h200-vulkan/linux-x64-vulkan-device.log" \
+	"$T/h200-vulkan/linux-x64-vulkan-toolchain.log" | cmp -s - "$log" || fail "the log of all gates"
+sha=$(sha256sum "$log")
+equal "${sha%% *}" "$(query "json_extract(a.value, '\$.sha256')" "$T/h200-vulkan.json" \
+	"json_each(f.j, '\$.artifacts') a where json_extract(a.value, '\$.name') = '${log##*/}'")" "digest of the log of all gates"
+[ -z "$(find "$T/h200-cuda" -name '*-smoke-*.log')" ] || fail "the cuda lane has such a log"
 has "$T/hsa-override-rocm.json" "HSA_OVERRIDE_GFX_VERSION"
 [ $rows -ge 30 ] || fail "only $rows machines were played"
 # a folder without a row would be played by nobody
