@@ -94,7 +94,8 @@ probe_device(struct probe *p, int index, const char *name)
 {
 	static const char *const keys[] = {"name", "uuid", "pci", "arch", "features", "driver",
 		"driverId", "type", "firmware", "mig", "migMode", "parent", "memoryMiB", "usedMiB",
-		"utilization", "computeMode", "persistence", "processes", "eccUncorrected", "xid",
+		"utilization", "computeMode", "persistence", "processes", "mps", "eccUncorrected",
+		"eccUncorrectedEver", "rowsRemapped", "rowRemapPending", "rowRemapFailed", "fabric", "xid",
 		"throttle", "temperature", "state", "chipId", "conformant", "ordinal"};
 	cJSON *d = cJSON_CreateObject();
 	size_t i;
@@ -213,22 +214,20 @@ list_device(struct probe *p, const char *api, const struct backend_device *b)
 		probe_text(d, "uuid", b->uuid[0] ? text : NULL);
 		capability(b->arch, text);
 		probe_text(d, "arch", text);
-		probe_text(d, "type", "discrete");
 	} else if (strcmp(api, "hip") == 0) {
 		letters_of(b->uuid, text);
 		probe_text(d, "uuid", text);
 		snprintf(text, sizeof text, "%.*s", (int)strcspn(b->arch, ":"), b->arch);
 		probe_text(d, "arch", text);
 		probe_text(d, "features", strchr(b->arch, ':') ? strchr(b->arch, ':') + 1 : NULL);
-		probe_text(d, "type", "discrete");
 	} else {
 		probe_text(d, "uuid", b->uuid);
-		probe_text(d, "type", b->kind);
 		probe_text(d, "driver", b->driver);
 		probe_text(d, "driverId", b->driver_id);
 		probe_flag(d, "conformant", !b->nonconformant);
 		probe_number(d, "ordinal", b->ordinal);
 	}
+	probe_text(d, "type", b->kind[0] != '\0' ? b->kind : "discrete");
 	probe_text(d, "pci", b->pci);
 	probe_text(d, "api", b->api);
 	probe_text(d, "driverText", b->driver);

@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
+#include "common/tool.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define MAX_NODES 128
@@ -111,8 +112,9 @@ node_read(struct probe *p, const char *root, const char *node)
 			memory = memory_of(root, node, property(text, "mem_banks_count"));
 			if (memory > 0)
 				probe_number(d, "memoryMiB", (double)(memory >> 20));
-			/* a processor with graphics has cores of both kinds */
-			probe_text(d, "type", property(text, "cpu_cores_count") > 0 ? "integrated" : "discrete");
+			/* a processor with graphics has cores of both kinds, or two nodes */
+			probe_text(d, "type", property(text, "cpu_cores_count") > 0 || tool_is_apu(arch)
+				? "integrated" : "discrete");
 			if (property(text, "drm_render_minor") > 0)
 				probe_number(d, "renderMinor", (double)property(text, "drm_render_minor"));
 		}

@@ -28,9 +28,22 @@ struct utilization {
 };
 #define SUCCESS 0
 #define INSUFFICIENT_SIZE 7
+struct process {
+	unsigned pid;
+	unsigned long long used;
+	unsigned gpu_instance, compute_instance;
+};
+struct fabric {
+	unsigned char cluster[16];
+	result status;
+	unsigned clique;
+	unsigned char state;
+};
 #define UNCORRECTED 1
 #define VOLATILE 0
+#define AGGREGATE 1
 #define MAX_SLICES 16
+#define MAX_PROCESSES 64
 
 static struct {
 	result (*init)(void);
@@ -47,10 +60,15 @@ static struct {
 	result (*compute_mode)(device d, int *mode);
 	result (*persistence)(device d, int *mode);
 	result (*ecc)(device d, int type, int counter, unsigned long long *n);
+	result (*rows)(device d, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+		unsigned *failed);
+	result (*pages)(device d, int *pending);
+	result (*fabric)(device d, struct fabric *out);
 	result (*throttle)(device d, unsigned long long *bits);
 	result (*mig)(device d, unsigned *now, unsigned *pending);
 	result (*slice)(device d, unsigned i, device *out);
-	result (*processes)(device d, unsigned *n, void *list);
+	result (*processes)(device d, unsigned *n, struct process *list);
+	result (*process_name)(unsigned pid, char *out, unsigned size);
 	result (*virtualization)(device d, int *mode);
 	result (*temperature)(device d, int sensor, unsigned *out);
 	result (*utilization)(device d, struct utilization *out);
@@ -73,10 +91,14 @@ static const struct gpu_symbol symbols[] = {
 	SYMBOL(compute_mode, "nvmlDeviceGetComputeMode", 1),
 	SYMBOL(persistence, "nvmlDeviceGetPersistenceMode", 1),
 	SYMBOL(ecc, "nvmlDeviceGetTotalEccErrors", 1),
+	SYMBOL(rows, "nvmlDeviceGetRemappedRows", 1),
+	SYMBOL(pages, "nvmlDeviceGetRetiredPagesPendingStatus", 1),
+	SYMBOL(fabric, "nvmlDeviceGetGpuFabricInfo", 1),
 	SYMBOL(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons", 1),
 	SYMBOL(mig, "nvmlDeviceGetMigMode", 1),
 	SYMBOL(slice, "nvmlDeviceGetMigDeviceHandleByIndex", 1),
 	SYMBOL(processes, "nvmlDeviceGetComputeRunningProcesses_v3", 1),
+	SYMBOL(process_name, "nvmlSystemGetProcessName", 1),
 	SYMBOL(virtualization, "nvmlDeviceGetVirtualizationMode", 1),
 	SYMBOL(temperature, "nvmlDeviceGetTemperature", 1),
 	SYMBOL(utilization, "nvmlDeviceGetUtilizationRates", 1),
@@ -138,8 +160,74 @@ xid_count(cJSON *d, const char *pci)
 		probe_number(d, "xid", n);
 }
 
+/* What memory and links say of a card's health; a slice has its card's. */
 static void
-device_state(cJSON *d, device dev, const char *pci)
+health(struct probe *p, cJSON *d, device dev)
+{
+	static const char *const states[] = {"not_supported", "not_started", "in_progress", "completed"};
+	const char *name = json_str(d, json_str(d, "pci") != NULL ? "pci" : "name");
+	struct fabric fabric;
+	unsigned long long wide;
+	unsigned corrected, uncorrected, pending, failed;
+	int waiting;
+
+	if (nv.ecc && nv.ecc(dev, UNCORRECTED, VOLATILE, &wide) == SUCCESS)
+		probe_number(d, "eccUncorrected", (double)wide);
+	if (nv.ecc && nv.ecc(dev, UNCORRECTED, AGGREGATE, &wide) == SUCCESS)
+		probe_number(d, "eccUncorrectedEver", (double)wide);
+	if (nv.rows && nv.rows(dev, &corrected, &uncorrected, &pending, &failed) == SUCCESS) {
+		probe_number(d, "rowsRemapped", (double)corrected + uncorrected);
+		probe_flag(d, "rowRemapPending", pending != 0);
+		probe_flag(d, "rowRemapFailed", failed != 0);
+		if (pending)
+			probe_note(p, "%s: a bad row of memory waits for its exchange: nvidia-smi --gpu-reset, or reboot",
+				name);
+		if (failed)
+			probe_note(p, "%s: a bad row of memory could not be exchanged: the card must be", name);
+	}
+	if (nv.pages && nv.pages(dev, &waiting) == SUCCESS) {
+		probe_flag(d, "pageRetirementPending", waiting != 0);
+		if (waiting)
+			probe_note(p, "%s: a bad page of memory waits to be retired: reboot", name);
+	}
+	memset(&fabric, 0, sizeof fabric);
+	if (nv.fabric && nv.fabric(dev, &fabric) == SUCCESS && fabric.state < str_count(states)) {
+		probe_text(d, "fabric", states[fabric.state]);
+		if (fabric.state == 3)
+			probe_number(d, "fabricStatus", fabric.status);
+		if (fabric.state == 1 || fabric.state == 2 || (fabric.state == 3 && fabric.status != SUCCESS))
+			probe_note(p, "%s: its NVLink fabric is not ready: CUDA needs nvidia-fabricmanager of the driver's own version",
+				name);
+	}
+}
+
+/* A server that shares the card among its clients holds it, and keeps nobody out. */
+static void
+processes_read(cJSON *d, device dev)
+{
+	struct process list[MAX_PROCESSES];
+	unsigned n = MAX_PROCESSES, i;
+	char name[256];
+	bool shared = false;
+	result r;
+
+	if (nv.processes == NULL)
+		return;
+	memset(list, 0, sizeof list);
+	r = nv.processes(dev, &n, list);
+	if (r != SUCCESS && r != INSUFFICIENT_SIZE)
+		return;
+	probe_number(d, "processes", n);
+	for (i = 0; r == SUCCESS && nv.process_name != NULL && i < n && i < MAX_PROCESSES; i++) {
+		memset(name, 0, sizeof name);
+		if (nv.process_name(list[i].pid, name, sizeof name - 1) == SUCCESS)
+			shared |= strstr(name, "nvidia-cuda-mps-server") != NULL;
+	}
+	probe_flag(d, "mps", shared);
+}
+
+static void
+device_state(struct probe *p, cJSON *d, device dev, const char *pci)
 {
 	static const char *const modes[] = {"Default", "Exclusive_Thread", "Prohibited",
 		"Exclusive_Process"};
@@ -153,14 +241,12 @@ device_state(cJSON *d, device dev, const char *pci)
 		probe_text(d, "computeMode", modes[mode]);
 	if (nv.persistence && nv.persistence(dev, &mode) == SUCCESS)
 		probe_flag(d, "persistence", mode != 0);
-	if (nv.ecc && nv.ecc(dev, UNCORRECTED, VOLATILE, &wide) == SUCCESS)
-		probe_number(d, "eccUncorrected", (double)wide);
+	health(p, d, dev);
 	if (nv.throttle && nv.throttle(dev, &wide) == SUCCESS) {
 		snprintf(text, sizeof text, "0x%llx", wide);
 		probe_text(d, "throttle", text);
 	}
-	if (nv.processes && ((mode = nv.processes(dev, &n, NULL)) == SUCCESS || mode == INSUFFICIENT_SIZE))
-		probe_number(d, "processes", n);
+	processes_read(d, dev);
 	if (nv.virtualization && nv.virtualization(dev, &mode) == SUCCESS) {
 		probe_number(d, "virtualization", mode);
 		if (mode == 2)
@@ -216,7 +302,6 @@ slices(struct probe *p, device dev, int parent, const char *card_pci)
 	unsigned i;
 	device slice;
 	const char *profile;
-	unsigned long long errors;
 	char pci[40];
 	cJSON *d;
 
@@ -227,8 +312,7 @@ slices(struct probe *p, device dev, int parent, const char *card_pci)
 			return;
 		/* what is true of the card is true of its slices */
 		probe_text(d, "driver", json_str(p->root, "driver"));
-		if (nv.ecc && nv.ecc(dev, UNCORRECTED, VOLATILE, &errors) == SUCCESS)
-			probe_number(d, "eccUncorrected", (double)errors);
+		health(p, d, dev);
 		if (card_pci[0] != '\0')
 			xid_count(d, card_pci);
 		probe_number(d, "parent", parent);
@@ -274,7 +358,7 @@ probe_nvml(struct probe *p)
 		if ((d = identity(p, (int)i, dev, pci)) == NULL)
 			return;
 		probe_text(d, "driver", json_str(p->root, "driver"));
-		device_state(d, dev, pci);
+		device_state(p, d, dev, pci);
 		if (nv.mig && nv.mig(dev, &now, &pending) == SUCCESS) {
 			probe_text(d, "migMode", now ? "enabled" : "disabled");
 			if (now)

@@ -200,6 +200,79 @@ run_read(const struct section *s, enum api api, struct agree *out)
 	cJSON_Delete(o);
 }
 
+/* A slice of the card in MIG mode with that id; k: its place among them; -1 none. */
+static int
+slice_at(const struct tool_answer *a, const char *uuid, const char *profile, int k)
+{
+	const struct tool_device *d, *card;
+	int i;
+
+	for (i = 0; i < a->count; i++) {
+		d = &a->device[i];
+		card = d->parent >= 0 ? &a->device[d->parent] : NULL;
+		if (card != NULL && agree_same_id(card->uuid, uuid) &&
+		    (profile == NULL || strcmp(d->mig, profile) == 0 || strcmp(d->mig, "unknown") == 0) && k-- == 0)
+			return i;
+	}
+	return -1;
+}
+
+int
+agree_slices(const struct agree *g, const char *uuid)
+{
+	const struct agree_source *nvml = agree_source(g, "NVML");
+	int n = 0;
+
+	while (nvml != NULL && uuid[0] != '\0' && slice_at(&nvml->a, uuid, NULL, n) >= 0)
+		n++;
+	return n;
+}
+
+/* The slice that CUDA was told to show: by whoever ran us, else by the agent itself. */
+static bool
+slice_told(const struct agree *g, const char *id)
+{
+	const char *value = strstr(g->visible, "CUDA_VISIBLE_DEVICES=");
+	char word[80];
+	size_t n;
+
+	if (value == NULL)
+		return agree_same_id(g->wanted, id);
+	value += strlen("CUDA_VISIBLE_DEVICES=");
+	n = strcspn(value, ", ");
+	snprintf(word, sizeof word, "%.*s", (int)(n < 79 ? n : 79), value);
+	return str_starts(word, "MIG-") && agree_same_id(word, id);
+}
+
+/* A card in slices is never listed by CUDA itself.  What has its id there is a slice that a
+ * driver before R470 names so: the one that was told, or the only one of its profile. */
+static void
+slices_name(struct agree *g)
+{
+	struct agree_source *cuda = NULL;
+	const struct agree_source *nvml = agree_source(g, "NVML");
+	struct tool_device *d;
+	const char *profile;
+	int i, k, at, found;
+
+	for (i = 0; i < g->count; i++)
+		if (strcmp(g->source[i].row->name, "CUDA") == 0)
+			cuda = &g->source[i];
+	for (i = 0; cuda != NULL && nvml != NULL && i < cuda->a.count; i++) {
+		d = &cuda->a.device[i];
+		profile = strstr(d->name, " MIG ");
+		profile = profile != NULL ? profile + 5 : NULL;
+		found = slice_at(&nvml->a, d->uuid, profile, 1) < 0 ? slice_at(&nvml->a, d->uuid, profile, 0) : -1;
+		for (k = 0; (at = slice_at(&nvml->a, d->uuid, profile, k)) >= 0; k++)
+			if (slice_told(g, nvml->a.device[at].uuid))
+				found = at;
+		if (d->uuid[0] == '\0' || found < 0)
+			continue;
+		memcpy(d->uuid, nvml->a.device[found].uuid, sizeof d->uuid);
+		snprintf(d->mig, sizeof d->mig, "%.31s", profile != NULL ? profile : nvml->a.device[found].mig);
+	}
+}
+
 void
 agree_read(const char *log, size_t len, enum api api, struct agree *out)
 {
@@ -221,6 +294,7 @@ agree_read(const char *log, size_t len, enum api api, struct agree *out)
 	out->software_allowed = log_fact(log, len, "softwareAllowed", word, sizeof word) &&
 		strcmp(word, "1") == 0;
 	out->simulated |= log_fact(log, len, "simulated", word, sizeof word) && word[0] != '\0';
+	slices_name(out);
 }
 
 /* Our own programs say it in the object that they print. */

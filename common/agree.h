@@ -62,6 +62,8 @@ const struct agree_variable *agree_variable_find(const char *name, size_t n);
 void agree_read(const char *log, size_t len, enum api api, struct agree *out);
 /* The source of that name; NULL when the log has none. */
 const struct agree_source *agree_source(const struct agree *g, const char *name);
+/* Slices that NVML lists of the card with that id. */
+int agree_slices(const struct agree *g, const char *uuid);
 /* REASON_NONE, or why the sources give no device: *out says it. */
 enum reason agree_judge(const struct agree *g, const struct lane *lane, struct judgement *out);
 /* The device of the lane, merged from all sources; false when there is none. */

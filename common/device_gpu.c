@@ -147,33 +147,6 @@ is_wanted(const struct tool_device *d, const char *wanted)
 		(tool_pci(wanted, pci) && strcmp(pci, d->pci) == 0);
 }
 
-/* Hardware before software, a card before shared memory, then by place. */
-static int
-rank(const struct tool_device *d)
-{
-	return (is_hardware(d) ? 0 : 4) + (d->type == TYPE_INTEGRATED ? 1 : 0);
-}
-
-static const struct tool_device *
-choose(const struct agree *g, const struct agree_source *s)
-{
-	const struct tool_device *d, *best = NULL;
-	int i;
-
-	for (i = 0; s != NULL && i < s->a.count; i++) {
-		d = &s->a.device[i];
-		if (g->wanted[0] != '\0') {
-			if (is_wanted(d, g->wanted))
-				return d;
-			continue;
-		}
-		if (best == NULL || rank(d) < rank(best) ||
-		    (rank(d) == rank(best) && strcmp(d->pci, best->pci) < 0))
-			best = d;
-	}
-	return best;
-}
-
 /* The same device as another source knows it. */
 static const struct tool_device *
 known_as(const struct agree *g, const char *source, const struct tool_device *d)
@@ -189,6 +162,51 @@ known_as(const struct agree *g, const char *source, const struct tool_device *d)
 			return v;
 	}
 	return NULL;
+}
+
+/* Graphics of a processor, by whoever knows: HIP calls them a card on many hosts. */
+static bool
+is_integrated(const struct agree *g, const char *const *knows, const struct tool_device *d)
+{
+	const struct tool_device *v;
+	int i;
+
+	if (d->type == TYPE_INTEGRATED || tool_is_apu(d->arch))
+		return true;
+	for (i = 0; knows[i] != NULL; i++)
+		if ((v = known_as(g, knows[i], d)) != NULL &&
+		    (v->type == TYPE_INTEGRATED || tool_is_apu(v->arch)))
+			return true;
+	return false;
+}
+
+/* Hardware before software, a card before shared memory, then by place. */
+static int
+rank(const struct agree *g, const char *const *knows, const struct tool_device *d)
+{
+	return (is_hardware(d) ? 0 : 4) + (d->type == TYPE_UNKNOWN ? 2 : is_integrated(g, knows, d) ? 1 : 0);
+}
+
+static const struct tool_device *
+choose(const struct agree *g, const struct agree_source *s, const char *const *knows)
+{
+	const struct tool_device *d, *best = NULL;
+	int i, r, lowest = 0;
+
+	for (i = 0; s != NULL && i < s->a.count; i++) {
+		d = &s->a.device[i];
+		if (g->wanted[0] != '\0') {
+			if (is_wanted(d, g->wanted))
+				return d;
+			continue;
+		}
+		r = rank(g, knows, d);
+		if (best == NULL || r < lowest || (r == lowest && strcmp(d->pci, best->pci) < 0)) {
+			best = d;
+			lowest = r;
+		}
+	}
+	return best;
 }
 
 static void
@@ -216,6 +234,9 @@ merge(struct tool_device *d, const struct tool_device *v)
 	d->chip_differs |= v->chip_differs;
 	d->memory_mib = d->memory_mib < 0 ? v->memory_mib : d->memory_mib;
 	d->used_mib = d->used_mib < 0 ? v->used_mib : d->used_mib;
+	d->processes = d->processes < 0 ? v->processes : d->processes;
+	d->mps |= v->mps;
+	d->rows_failed |= v->rows_failed;
 }
 
 /* AMD's marketing names are those of rocminfo; "gfx942" is no model. */
@@ -224,7 +245,7 @@ merged(const struct agree *g, enum api api, struct tool_device *out)
 {
 	const char *const *knows = NULL;
 	const struct agree_source *s = runner(g, api, &knows);
-	const struct tool_device *d = choose(g, s), *v;
+	const struct tool_device *d = choose(g, s, knows), *v;
 	int i;
 
 	if (d == NULL)
@@ -303,11 +324,18 @@ device_refused(const struct agree *g, const struct lane *lane, const struct tool
 		judgement_set(out, REASON_SOFTWARE_DEVICE, "%.100s computes on the processor", d->name);
 	else if (strcmp(d->state, "lost") == 0 || strcmp(d->state, "requires_reset") == 0)
 		judgement_set(out, REASON_DEVICE_FAULT, "%.80s at %s is %s", d->name, d->pci, d->state);
-	else if (strcasecmp(d->compute_mode, "Prohibited") == 0)
+	else if (d->rows_failed) {
+		judgement_set(out, REASON_DEVICE_FAULT, "%.80s at %s has a bad row of memory and no spare one",
+			d->name, d->pci);
+		snprintf(out->hint, sizeof out->hint, "exchange the card; nvidia-smi -q -d ROW_REMAPPER shows it");
+	} else if (strcasecmp(d->compute_mode, "Prohibited") == 0)
 		judgement_set(out, REASON_DEVICE_BUSY, "%.80s is in compute mode Prohibited", d->name);
-	else if (strcasecmp(d->compute_mode, "Exclusive_Process") == 0 && d->used_mib > 1024)
+	else if (strcasecmp(d->compute_mode, "Exclusive_Process") == 0 && d->used_mib > 1024 && !d->mps)
 		judgement_set(out, REASON_DEVICE_BUSY, "%.80s is in exclusive mode, and %lld MiB of it are in use",
 			d->name, (long long)d->used_mib);
+	else if (strncasecmp(d->compute_mode, "Exclusive", 9) == 0 && d->processes > 0 && !d->mps)
+		judgement_set(out, REASON_DEVICE_BUSY, "%.80s is in exclusive mode, and %lld process%s it", d->name,
+			(long long)d->processes, d->processes == 1 ? " holds" : "es hold");
 	else if (d->state[0] != '\0')
 		judgement_set(out, REASON_PROBE_UNREADABLE, "%.80s can not be used: %s", d->name, d->state);
 	else if (lane->kin == KIN_GRACE && !is_grace(g, d))
@@ -316,6 +344,11 @@ device_refused(const struct agree *g, const struct lane *lane, const struct tool
 	else if (lane->kin == KIN_NOT_GRACE && is_grace(g, d)) {
 		judgement_set(out, REASON_WRONG_DEVICE, "%.80s on aarch64 belongs to the lane gh200", d->name);
 		snprintf(out->hint, sizeof out->hint, "run the lane gh200");
+	} else if (strcmp(d->mig_mode, "enabled") == 0 && d->mig[0] == '\0' && agree_slices(g, d->uuid) > 0) {
+		judgement_set(out, REASON_DEVICE_NOT_CHOSEN,
+			"%.80s is in %d slices, and its driver does not say which of them CUDA shows", d->name,
+			agree_slices(g, d->uuid));
+		snprintf(out->hint, sizeof out->hint, "name one: --device MIG-...; nvidia-smi -L lists them");
 	} else if (strcmp(d->mig_mode, "enabled") == 0 && d->mig[0] == '\0')
 		judgement_set(out, REASON_MIG_NO_INSTANCE, "%.80s is in MIG mode and no instance is chosen", d->name);
 	else

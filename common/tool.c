@@ -307,7 +307,7 @@ tool_device_add(struct tool_answer *a)
 	memset(d, 0, sizeof *d);
 	d->index = d->parent = -1;
 	d->memory_mib = d->used_mib = d->utilization = d->chip_id = -1;
-	d->ecc = d->xid = d->processes = -1;
+	d->ecc = d->ecc_ever = d->xid = d->processes = -1;
 	d->conformant = true;
 	return d;
 }
@@ -455,6 +455,9 @@ device_add(cJSON *list, const struct tool_device *d)
 		json_add_str(o, "type", types[d->type]) && int_or_null(o, "parent", d->parent) &&
 		int_or_null(o, "memoryMiB", d->memory_mib) && int_or_null(o, "usedMiB", d->used_mib) &&
 		int_or_null(o, "utilization", d->utilization) && int_or_null(o, "chipId", d->chip_id) &&
+		int_or_null(o, "processes", d->processes) && int_or_null(o, "eccUncorrected", d->ecc) &&
+		int_or_null(o, "eccUncorrectedEver", d->ecc_ever) && int_or_null(o, "xid", d->xid) &&
+		json_add_bool(o, "rowRemapFailed", d->rows_failed) &&
 		json_add_bool(o, "software", d->software) && json_add_bool(o, "vgpu", d->vgpu) &&
 		json_add_bool(o, "chipDiffers", d->chip_differs) &&
 		json_add_bool(o, "conformant", d->conformant);

@@ -65,9 +65,12 @@ struct tool_device {
 	int64_t utilization;    /* percent; -1 unknown */
 	int64_t chip_id;        /* rocminfo's Chip ID; -1 unknown */
 	int64_t ecc;            /* uncorrected errors since the driver was loaded; -1 unknown */
+	int64_t ecc_ever;       /* the same since the card was made; -1 unknown */
 	int64_t xid;            /* Xid lines of the kernel log about it; -1 unknown */
 	int64_t processes;      /* that compute on it now; -1 unknown */
 	char throttle[24];      /* reasons for slower clocks, as bits in hex; "" unknown */
+	bool mps;               /* one of them shares the device among its clients */
+	bool rows_failed;       /* a bad row of memory could not be exchanged: a broken card */
 	bool software;          /* by type, driver id, vendor id or name */
 	bool chip_differs;      /* the chip id is that of another architecture */
 	bool vgpu;              /* a virtual GPU profile */
@@ -137,6 +140,8 @@ CHECKED int tool_clean(const char *text, size_t len, char **out, size_t *out_len
 bool tool_is_utf16(const char *text, size_t len);
 /* Such bytes as UTF-8; gives, free(); NULL: no memory. */
 char *tool_utf8(const char *text, size_t len, size_t *out_len);
+/* "gfx1103": an architecture that only graphics inside of processors have. */
+bool tool_is_apu(const char *arch);
 /* "00000000:00:06.0", "0000:00:06.0", "00:06.0" -> "0000:00:06.0"; false: none of these. */
 bool tool_pci(const char *text, char out[32]);
 

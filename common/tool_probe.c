@@ -40,6 +40,9 @@ device_read(const cJSON *o, struct tool_answer *out)
 	for (i = 1; type != NULL && i < 5; i++)
 		if (strcmp(type, types[i]) == 0)
 			d->type = (enum tool_type)i;
+	/* as in vulkaninfo: neither of the kinds above, and never chosen */
+	if (str_eq(type, "other") && d->state[0] == '\0')
+		snprintf(d->state, sizeof d->state, "other");
 	d->parent = (int)json_int(o, "parent", -1);
 	if (d->parent >= out->count - 1)
 		d->parent = -1;
@@ -51,7 +54,10 @@ device_read(const cJSON *o, struct tool_answer *out)
 	d->utilization = json_int(o, "utilization", -1);
 	d->chip_id = json_int(o, "chipId", -1);
 	d->ecc = json_int(o, "eccUncorrected", -1);
+	d->ecc_ever = json_int(o, "eccUncorrectedEver", -1);
 	d->xid = json_int(o, "xid", -1);
+	d->mps = json_bool(o, "mps", false);
+	d->rows_failed = json_bool(o, "rowRemapFailed", false);
 	d->processes = json_int(o, "processes", -1);
 	keep(d->throttle, sizeof d->throttle, o, "throttle");
 	d->conformant = json_bool(o, "conformant", true);

@@ -44,6 +44,18 @@ static const struct {
 	{0x7550, "gfx1201"}, {0x7551, "gfx1201"}, {0x7590, "gfx1200"},
 };
 
+bool
+tool_is_apu(const char *arch)
+{
+	static const char *const archs[] = {"gfx801", "gfx810", "gfx902", "gfx909", "gfx90c", "gfx1013", "gfx1033",
+		"gfx1035", "gfx1036", "gfx1037", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"};
+	size_t i;
+
+	for (i = 0; i < str_count(archs) && strcmp(archs[i], arch) != 0; i++)
+		;
+	return i < str_count(archs);
+}
+
 struct agent {
 	char name[128], marketing[128], uuid[64], type[16], isa[96], memory_flags[64];
 	int64_t chip, bdf, domain, memory_kib, node;
@@ -111,7 +123,8 @@ agent_end(struct agent *a, struct tool_answer *out)
 	d->index = out->count - 1;
 	d->chip_id = a->chip;
 	d->memory_mib = a->memory_kib >= 0 ? a->memory_kib / 1024 : -1;
-	d->type = a->apu ? TYPE_INTEGRATED : TYPE_DISCRETE;
+	/* versions before 5.3 say nothing of memory */
+	d->type = a->apu || tool_is_apu(d->arch) ? TYPE_INTEGRATED : TYPE_DISCRETE;
 	for (i = 0; i < str_count(chips); i++)
 		if (chips[i].id == a->chip && d->arch[0] != '\0' && strcmp(chips[i].arch, d->arch) != 0) {
 			d->chip_differs = true;

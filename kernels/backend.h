@@ -38,7 +38,8 @@ struct backend_device {
 	char pci[16];            /* "0000:17:00.0"; "" when it has none */
 	uint64_t memory;         /* bytes; 0: not known */
 	unsigned ordinal;        /* place in the API's own list, before ours was sorted */
-	char kind[16];           /* Vulkan's deviceType: "discrete"; "" not known */
+	char kind[16];           /* "discrete", "integrated", of Vulkan "virtual", "cpu", "other"
+	                          * too; "" not known */
 	char driver_id[48];      /* Vulkan's driverID: "NVIDIA_PROPRIETARY"; "" not known */
 	bool nonconformant;      /* Vulkan: its conformance version is 0.0.0.0 */
 	bool simulated;          /* a stand-in library answered, and said so */

@@ -14,6 +14,7 @@
 #define SUCCESS 0
 #define ATTRIBUTE_WARP 10
 #define ATTRIBUTE_SMS 16
+#define ATTRIBUTE_INTEGRATED 18
 #define ATTRIBUTE_MAJOR 75
 #define ATTRIBUTE_MINOR 76
 #define ATTRIBUTE_SHARED_SM 81
@@ -197,7 +198,7 @@ describe(device d, struct backend_device *out, struct err *e)
 {
 	result (*uuid)(uint8_t *, device) = cu.uuid_mig ? cu.uuid_mig : cu.uuid;
 	uint8_t bytes[16] = { 0 };
-	int major = 0, minor = 0;
+	int major = 0, minor = 0, shared = 0;
 	size_t memory = 0;
 	char *p;
 
@@ -212,6 +213,8 @@ describe(device d, struct backend_device *out, struct err *e)
 	/* Neither is needed to run: left empty by a driver that has none. */
 	if (uuid(bytes, d) == SUCCESS)
 		gpu_library_uuid(bytes, out->uuid);
+	if (cu.attribute(&shared, ATTRIBUTE_INTEGRATED, d) == SUCCESS)
+		(void)snprintf(out->kind, sizeof out->kind, "%s", shared ? "integrated" : "discrete");
 	if (cu.pci(out->pci, sizeof out->pci, d) != SUCCESS)
 		out->pci[0] = '\0';
 	out->pci[sizeof out->pci - 1] = '\0';

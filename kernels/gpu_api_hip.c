@@ -11,6 +11,7 @@
 
 /* hipDeviceAttribute_t of HIP 5, 6 and 7; in HIP 4 they had other numbers. */
 #define SUCCESS 0
+#define ATTRIBUTE_INTEGRATED 16
 #define ATTRIBUTE_SMS 63
 #define ATTRIBUTE_SHARED 74
 #define ATTRIBUTE_WARP 87
@@ -199,6 +200,7 @@ describe(int device, struct backend_device *out, struct err *e)
 	uint8_t bytes[16] = { 0 };
 	static const uint8_t none[16];
 	size_t memory = 0;
+	int shared = 0;
 	char *p;
 
 	if (check(hip.name(out->name, sizeof out->name, device), "hipDeviceGetName", e) ||
@@ -211,6 +213,8 @@ describe(int device, struct backend_device *out, struct err *e)
 	if (hip.uuid != NULL && hip.uuid(bytes, device) == SUCCESS &&
 		memcmp(bytes, none, sizeof none) != 0)
 		gpu_library_uuid(bytes, out->uuid);
+	if (hip.attribute(&shared, ATTRIBUTE_INTEGRATED, device) == SUCCESS)
+		(void)snprintf(out->kind, sizeof out->kind, "%s", shared ? "integrated" : "discrete");
 	if (hip.pci(out->pci, sizeof out->pci, device) != SUCCESS)
 		out->pci[0] = '\0';
 	out->pci[sizeof out->pci - 1] = '\0';

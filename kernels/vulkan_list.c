@@ -92,7 +92,7 @@ kind_name(VkPhysicalDeviceType type)
 		[VK_PHYSICAL_DEVICE_TYPE_CPU] = "cpu",
 	};
 
-	return (size_t)type < str_count(names) && names[type] != NULL ? names[type] : "";
+	return (size_t)type < str_count(names) && names[type] != NULL ? names[type] : "other";
 }
 
 static uint64_t

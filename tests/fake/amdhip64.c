@@ -95,7 +95,7 @@ FAKE(hipDeviceTotalMem, size_t *bytes, int d)
 FAKE(hipDeviceGetAttribute, int *value, int attribute, int d)
 {
 	(void)d;
-	*value = attribute == 63 ? 104 : attribute == 74 ? 65536 : attribute == 87 ? 64 : -1;
+	*value = attribute == 16 ? is("apu") : attribute == 63 ? 104 : attribute == 74 ? 65536 : attribute == 87 ? 64 : -1;
 	return *value < 0;
 }
 

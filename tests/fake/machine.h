@@ -24,6 +24,15 @@ char verify_simulated[64] = "?";
 
 static cJSON *machine;
 
+/* Before the first call: a program may ask who answers when it has loaded the library. */
+static __attribute__((constructor)) void
+machine_name(void)
+{
+	const char *dir = getenv("VERIFY_MACHINE"), *base = dir != NULL ? strrchr(dir, '/') : NULL;
+
+	snprintf(verify_simulated, sizeof verify_simulated, "%.60s", base != NULL ? base + 1 : "?");
+}
+
 static __attribute__((unused)) void
 machine_fault(void)
 {
@@ -56,8 +65,6 @@ machine_load(const char *file)
 		return;
 	machine_fault();
 	snprintf(path, sizeof path, "%s/%s", dir ? dir : "", file);
-	snprintf(verify_simulated, sizeof verify_simulated, "%.60s",
-		dir && strrchr(dir, '/') ? strrchr(dir, '/') + 1 : "?");
 	if ((f = fopen(path, "re")) == NULL)
 		return;
 	if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) > 0 && fseek(f, 0, SEEK_SET) == 0 &&

@@ -64,7 +64,13 @@ FAKE(hipDeviceGetPCIBusId, char *out, int size, int d)
 }
 
 FAKE(hipDeviceTotalMem, size_t *out, int d) { *out = (size_t)machine_number(visible(d), "memoryMiB", 1024) << 20; return 0; }
-FAKE(hipDeviceGetAttribute, int *out, int a, int d) { (void)d; *out = a == 87 ? 64 : a == 74 ? 65536 : 4; return 0; }
+FAKE(hipDeviceGetAttribute, int *out, int a, int d)
+{
+	const char *type = machine_text(visible(d), "type");
+
+	*out = a == 87 ? 64 : a == 74 ? 65536 : a == 16 ? type != NULL && strcmp(type, "integrated") == 0 : 4;
+	return 0;
+}
 
 FAKE(hipGetDevicePropertiesR0600, char *out, int d)
 {

@@ -1,6 +1,8 @@
 /* libnvidia-ml.so.1 of a recorded machine: answers from nvml.json. */
 #include "tests/fake/machine.h"
 
+#include <stdbool.h>
+
 struct pci_info {
 	char legacy[16];
 	unsigned domain, bus, device, id, subsystem;
@@ -8,6 +10,17 @@ struct pci_info {
 };
 struct memory {
 	unsigned long long total, free, used;
+};
+struct process {
+	unsigned pid;
+	unsigned long long used;
+	unsigned gpu_instance, compute_instance;
+};
+struct fabric {
+	unsigned char cluster[16];
+	int status;
+	unsigned clique;
+	unsigned char state;
 };
 #define NOT_SUPPORTED 3
 #define NOT_FOUND 6
@@ -125,18 +138,58 @@ FAKE(nvmlDeviceGetMigMode, const cJSON *d, unsigned *now, unsigned *pending)
 	return 0;
 }
 
-FAKE(nvmlDeviceGetComputeRunningProcesses_v3, const cJSON *d, unsigned *n, void *list)
+FAKE(nvmlDeviceGetComputeRunningProcesses_v3, const cJSON *d, unsigned *n, struct process *list)
 {
-	(void)list;
+	unsigned room = *n, i;
+
 	*n = (unsigned)machine_number(d, "processes", 0);
-	return *n > 0 ? 7 : 0;
+	for (i = 0; i < *n && i < room; i++)
+		list[i].pid = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, "mps")) ? 77 : 1000 + i;
+	return *n > room ? 7 : 0;
+}
+
+FAKE(nvmlSystemGetProcessName, unsigned pid, char *out, unsigned size)
+{
+	return copy(pid == 77 ? "/usr/bin/nvidia-cuda-mps-server" : "/usr/bin/python3", out, size);
 }
 
 FAKE(nvmlDeviceGetTotalEccErrors, const cJSON *d, int type, int counter, unsigned long long *n)
 {
-	(void)type, (void)counter;
-	*n = (unsigned long long)machine_number(d, "eccUncorrected", 0);
+	(void)type;
+	*n = (unsigned long long)machine_number(d, counter ? "eccUncorrectedEver" : "eccUncorrected", 0);
 	return 0;
+}
+
+static bool
+flag(const cJSON *d, const char *key)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, key));
+}
+
+FAKE(nvmlDeviceGetRemappedRows, const cJSON *d, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+	unsigned *failed)
+{
+	if (machine_number(d, "rowsRemapped", -1) < 0)
+		return NOT_SUPPORTED;
+	*corrected = 0;
+	*uncorrected = (unsigned)machine_number(d, "rowsRemapped", 0);
+	*pending = flag(d, "rowRemapPending");
+	*failed = flag(d, "rowRemapFailed");
+	return 0;
+}
+
+FAKE(nvmlDeviceGetGpuFabricInfo, const cJSON *d, struct fabric *out)
+{
+	static const char *const states[] = {"not_supported", "not_started", "in_progress", "completed"};
+	const char *state = machine_text(d, "fabric");
+
+	memset(out, 0, sizeof *out);
+	for (; state != NULL && out->state < 4; out->state++)
+		if (strcmp(state, states[out->state]) == 0) {
+			out->status = (int)machine_number(d, "fabricStatus", 0);
+			return 0;
+		}
+	return NOT_SUPPORTED;
 }
 
 FAKE(nvmlDeviceGetVirtualizationMode, const cJSON *d, int *mode)

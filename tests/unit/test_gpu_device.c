@@ -454,6 +454,16 @@ spans_that_are_not_in_their_buffers_are_refused(void **state)
 /* ---- HIP ------------------------------------------------------------------------ */
 
 static void
+hip_says_which_device_is_part_of_a_processor(void **state)
+{
+	(void)state;
+	scenario("apu");
+	assert_string_equal(device(&backend_hip).kind, "integrated");
+	scenario("");
+	assert_string_equal(device(&backend_hip).kind, "discrete");
+}
+
+static void
 hip_failures_are_named_like_those_of_cuda(void **state)
 {
 	struct backend_session *s = NULL;
@@ -704,7 +714,8 @@ static const struct CMUnitTest with_fakes[] = {
 	cmocka_unit_test(every_kernel_is_launched_with_the_shared_memory_that_it_asks_for),
 	cmocka_unit_test(a_copy_is_timed_by_the_device),
 	cmocka_unit_test(spans_that_are_not_in_their_buffers_are_refused),
-	cmocka_unit_test(hip_failures_are_named_like_those_of_cuda),
+	cmocka_unit_test(hip_says_which_device_is_part_of_a_processor),
+		cmocka_unit_test(hip_failures_are_named_like_those_of_cuda),
 	cmocka_unit_test(a_hip_device_runs_the_code_of_its_chip),
 	cmocka_unit_test(code_for_another_chip_is_compiled_here_once),
 	cmocka_unit_test(what_hipcc_can_not_compile_is_unsupported),
