@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/ntstatus.h"
 #include "common/plat.h"
 #include "common/str.h"
 #include "common/tool.h"
@@ -15,7 +16,7 @@ struct parse_values {
 
 static const struct opt parse_opts[] = {
 	{"exit", 'e', OPT_TEXT, offsetof(struct parse_values, exit), .word = "N",
-		.help = "the exit code that the tool ended with, when it is known"},
+		.help = "the exit code that the tool ended with, when it is known; of Windows in any form"},
 };
 
 static int
@@ -42,16 +43,16 @@ parse_do(const struct opt_call *call, struct tool_answer *a, struct err *e)
 	const struct parse_values *v = call->values;
 	enum tool_kind kind = TOOL_NVCC;
 	char *text = NULL;
-	uint32_t exit = 0;
+	int exit = -1;
 	size_t len;
 
 	if (kind_read(call->argv[0], &kind, e))
 		return -1;
-	if (v->exit != NULL && str_u32(v->exit, 0, 0x7fffffff, &exit, e))
+	if (v->exit != NULL && exit_code_parse(v->exit, &exit, e))
 		return err_wrap(e, "--exit");
 	if (plat_read_input(call->argv[1], TOOL_MAX_BYTES, &text, &len, e))
 		return -1;
-	tool_parse(kind, text, len, v->exit != NULL ? (int)exit : -1, a);
+	tool_parse(kind, text, len, exit, a);
 	free(text);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/ntstatus.h"
 #include "common/span.h"
 #include "common/str.h"
 
@@ -289,7 +290,10 @@ check_end(struct judge *j)
 {
 	const struct elog *l = j->l;
 	const struct smoke_ask *a = j->ask;
+	char status[96] = "";
 
+	if (ntstatus_is(a->exit))
+		ntstatus_show(a->exit, status, sizeof status);
 	if (l->aborted)
 		verdict(j, REASON_ENGINE_ABORT, "the engine aborted: %s", headline(l));
 	else if (a->signal != 0)
@@ -299,6 +303,11 @@ check_end(struct judge *j)
 		verdict(j, REASON_ENGINE_CRASH,
 			"the engine ended with %d (signal %d): %s", a->exit,
 			a->exit - 128, headline(l));
+	else if (status[0] != '\0' && ntstatus_not_loaded(a->exit)) {
+		verdict(j, REASON_TOOL_BROKEN, "the engine could not be started: %s", status);
+		hint(j, "put the libraries that it was built with beside it");
+	} else if (status[0] != '\0')
+		verdict(j, REASON_ENGINE_CRASH, "the engine ended with %s: %s", status, headline(l));
 	else if (l->error_prefix)
 		verdict(j, REASON_ENGINE_ERROR, "%s", headline(l));
 	else if (a->exit > 0)

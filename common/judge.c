@@ -7,6 +7,7 @@
 #include "common/bound.h"
 #include "common/chip.h"
 #include "common/json.h"
+#include "common/ntstatus.h"
 #include "common/phone.h"
 #include "common/str.h"
 #include "common/transcript.h"
@@ -196,7 +197,7 @@ judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 {
 	struct section s;
 	size_t pos = 0, used = 0;
-	char list[256] = "", name[64], version[32], nvcc[32] = "";
+	char list[256] = "", name[64], version[32], nvcc[32] = "", status[96];
 	int r, n = 0;
 
 	if (judge_decided(log, len, out))
@@ -205,8 +206,9 @@ judge_toolchain(const char *log, size_t len, const struct judge_ask *ask,
 		if (strcmp(s.kind, "run") == 0) {
 			judge_tool_name(&s, name, sizeof name);
 			if (s.exit != 0) {
-				judgement_set(out, REASON_TOOL_BROKEN, "%s --version ended with %s %d",
-					name, s.signal ? "signal" : "exit", s.signal ? s.signal : s.exit);
+				ntstatus_show(s.signal ? s.signal : s.exit, status, sizeof status);
+				judgement_set(out, REASON_TOOL_BROKEN, "%s --version ended with %s %s",
+					name, s.signal ? "signal" : "exit", status);
 				section_fini(&s);
 				return;
 			}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/ntstatus.h"
 #include "common/str.h"
 
 static cJSON *
@@ -200,17 +201,23 @@ judge_harness(const char *text, size_t len, int exit, int signal, const struct j
 	const char *harness = ask->lane->harness, *arch;
 	int64_t elements;
 	double worst;
+	char status[96];
 
-	if (o == NULL)
+	if (o == NULL && ntstatus_is(exit)) {
+		ntstatus_show(exit, status, sizeof status);
+		judgement_set(out, ntstatus_not_loaded(exit) ? REASON_TOOL_BROKEN : REASON_HARNESS_CRASHED,
+			"%s ended with %s", harness, status);
+	} else if (o == NULL)
 		judgement_set(out, REASON_HARNESS_CRASHED, "%s printed no verdict", harness);
 	else if (signal != 0)
 		judgement_set(out, REASON_HARNESS_CRASHED, "%s died of signal %d", harness, signal);
 	else if (checks_ok(o, ask->suite, &elements, &worst, out) && controls_ok(o, out) &&
 		 place_ok(o, ask->lane, out)) {
 		arch = json_path_str(o, "device.arch");
+		ntstatus_show(exit, status, sizeof status);
 		if (exit != 0)
 			judgement_set(out, REASON_HARNESS_CRASHED,
-				"%s calls everything a pass and ended with exit %d", harness, exit);
+				"%s calls everything a pass and ended with exit %s", harness, status);
 		else
 			judgement_set(out, REASON_NONE,
 				"%d fixtures, %lld outputs, max abs diff %.2g, both controls caught, "

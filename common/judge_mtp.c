@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/judge_impl.h"
+#include "common/ntstatus.h"
 #include "common/spec.h"
 #include "common/str.h"
 
@@ -102,6 +103,7 @@ judge_mtp(const char *log, size_t len, const struct judge_ask *ask, struct judge
 	struct section s;
 	size_t pos = 0;
 	cJSON *o = NULL;
+	char status[96];
 	bool found = false;
 
 	if (judge_decided(log, len, out))
@@ -121,7 +123,11 @@ judge_mtp(const char *log, size_t len, const struct judge_ask *ask, struct judge
 				judgement_set(out, REASON_CANCELLED, "cancelled while the engine ran");
 			else if (s.signal != 0)
 				judgement_set(out, REASON_ENGINE_CRASH, "the engine died by signal %d", s.signal);
-			else if (s.exit != 0 && !f->refused)
+			else if (ntstatus_is(s.exit)) {
+				ntstatus_show(s.exit, status, sizeof status);
+				judgement_set(out, ntstatus_not_loaded(s.exit) ? REASON_TOOL_BROKEN : REASON_ENGINE_CRASH,
+					"the engine ended with %s", status);
+			} else if (s.exit != 0 && !f->refused)
 				judgement_set(out, REASON_ENGINE_EXIT, "the engine ended with exit code %d", s.exit);
 			else
 				facts_judge(ask, judge_argv_value(json_get(o, "argv"), "--spec-type", "--spec-type"), f, out);

@@ -9,6 +9,7 @@
 
 #include "common/json.h"
 #include "common/judge_impl.h"
+#include "common/ntstatus.h"
 #include "common/str.h"
 #include "common/tool_impl.h"
 
@@ -138,6 +139,7 @@ static bool
 run_wrong(const struct run *r, const struct section *s, const char *glob, struct judgement *out)
 {
 	const struct tool_backend *b = tested(r);
+	char status[96];
 
 	if (!tool_backend_matches(glob, r->backend))
 		judgement_set(out, REASON_BACKEND_NOT_PRESENT, "%s was tested on %s, the lane is for %s", r->op,
@@ -161,10 +163,11 @@ run_wrong(const struct run *r, const struct section *s, const char *glob, struct
 	else if (b == NULL || r->a.reason == REASON_SUMMARY_MISSING || (!b->ended_ok && !b->ended_fail) ||
 		 b->executed < 0)
 		judgement_set(out, REASON_SUMMARY_MISSING, "the test of %s did not print its end", r->op);
-	else if (b->ended_fail || b->passed < b->executed || s->exit != 0)
-		judgement_set(out, REASON_OP_MISMATCH, "the test of %s ended with exit %d, %lld of %lld passed", r->op,
-			s->exit, (long long)b->passed, (long long)b->executed);
-	else if (r->rows == 0)
+	else if (b->ended_fail || b->passed < b->executed || s->exit != 0) {
+		ntstatus_show(s->exit, status, sizeof status);
+		judgement_set(out, REASON_OP_MISMATCH, "the test of %s ended with exit %s, %lld of %lld passed", r->op,
+			status, (long long)b->passed, (long long)b->executed);
+	} else if (r->rows == 0)
 		judgement_set(out, REASON_OP_NOT_IN_ENGINE, "the engine's test has no case of %s", r->op);
 	else if (r->ok == 0 || b->executed == 0)
 		judgement_set(out, REASON_NO_CASE_EXECUTED, "0 cases of %s ran on %s: %.170s", r->op, r->backend,

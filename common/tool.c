@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "common/json.h"
+#include "common/ntstatus.h"
 
 static const struct {
 	const char *name;
@@ -402,6 +403,28 @@ start_failed(const char *text, int exit, struct tool_answer *out)
 			tool_kind_name(out->kind), exit);
 }
 
+/* What the system ended proves nothing, whatever it had printed. */
+static void
+end_judge(const char *text, size_t len, int exit, struct tool_answer *out)
+{
+	char shown[96];
+	int status = exit;
+	bool quiet = out->count == 0 && out->backend_count == 0 && out->reason == REASON_UNKNOWN_TOOL_FORMAT;
+
+	if (out->reason != REASON_NONE && out->reason != REASON_SUMMARY_MISSING &&
+	    out->reason != REASON_TOOL_BROKEN && !quiet)
+		return;
+	if (ntstatus_is(exit) || (quiet && ntstatus_find(text, len, &status))) {
+		ntstatus_show(status, shown, sizeof shown);
+		tool_say(out, ntstatus_not_loaded(status) ? REASON_TOOL_BROKEN : REASON_PROBE_CRASHED, "%s %s %s",
+			tool_kind_name(out->kind), ntstatus_not_loaded(status) ? "could not be started:" : "ended with",
+			shown);
+	} else if (exit > 128 && exit < 160) {
+		tool_say(out, REASON_PROBE_CRASHED, "%s ended with exit %d, as by signal %d",
+			tool_kind_name(out->kind), exit, exit - 128);
+	}
+}
+
 void
 tool_parse(enum tool_kind k, const char *text, size_t len, int exit, struct tool_answer *out)
 {
@@ -419,6 +442,7 @@ tool_parse(enum tool_kind k, const char *text, size_t len, int exit, struct tool
 	}
 	kinds[k].read(clean, n, exit, out);
 	start_failed(clean, exit, out);
+	end_judge(clean, n, exit, out);
 	if (out->overflow)
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "more rows than are read (%d devices, %d ops)",
 			TOOL_MAX_DEVICES, TOOL_MAX_OPS);

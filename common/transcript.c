@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
+#include "common/ntstatus.h"
 #include "common/plat.h"
 #include "common/str.h"
 
@@ -524,10 +525,13 @@ static void
 section_numbers(struct section *s)
 {
 	cJSON *o = NULL;
+	int64_t exit;
 
 	if (json_parse(s->end, strlen(s->end), 1u << 16, &o, NULL))
 		return;
-	s->exit = (int)number_in(o, "exit", 0, 255, -1);
+	exit = number_in(o, "exit", INT32_MIN, UINT32_MAX, -1);
+	exit -= exit > INT32_MAX ? (int64_t)1 << 32 : 0;
+	s->exit = (exit >= 0 && exit <= 255) || ntstatus_is((int)exit) ? (int)exit : -1;
 	s->signal = (int)number_in(o, "signal", 0, 255, 0);
 	s->ms = number_in(o, "ms", 0, INT64_MAX, -1);
 	s->timed_out = json_bool(o, "timedOut", false);

@@ -54,7 +54,7 @@ struct section {
 	char *head, *end;       /* JSON texts of the marker lines, NUL-terminated, owned */
 	const char *body;       /* borrows the log */
 	size_t len;
-	int exit, signal;       /* of a run; exit -1 unknown */
+	int exit, signal;       /* of a run; exit 0 to 255, a status of ntstatus.h, -1 unknown */
 	bool timed_out, cancelled;
 	int64_t ms;
 	uint64_t dropped;       /* bytes cut out of the body */

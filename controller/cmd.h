@@ -49,7 +49,8 @@ struct pin_values {
 
 struct appraise_values {
 	const char *lane, *family, *cache_type, *suite;
-	uint64_t tokens, exit;
+	uint64_t tokens;
+	const char *exit;
 	bool json;
 };
 

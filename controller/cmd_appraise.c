@@ -8,12 +8,15 @@
 #include "common/elog.h"
 #include "common/json.h"
 #include "common/judge.h"
+#include "common/ntstatus.h"
 #include "common/plat.h"
 #include "common/str.h"
+#include "common/tool.h"
 #include "common/transcript.h"
 #include "controller/cmd.h"
 
 #define LOG_MAX ((size_t)4 << 30)
+#define LINE_SHOWN 4096u /* bytes of the deciding line */
 
 struct input {
 	char *text;
@@ -25,6 +28,7 @@ struct appraisal {
 	const struct lane *lane;
 	struct suite *suite;        /* owned */
 	const char *family, *cache_type;
+	int exit;                   /* that the engine ended with, as it is told */
 	struct smoke_facts facts;
 	struct smoke_verdict v;
 	const char *log;            /* the engine's own text */
@@ -40,6 +44,25 @@ lines_in(const char *p, size_t n)
 	for (i = 0; i < n; i++)
 		lines += p[i] == '\n';
 	return lines;
+}
+
+/* What PowerShell wrote is UTF-16: lines are told and shown as of any other log. */
+static int
+input_read(const char *path, struct input *in, struct err *e)
+{
+	char *text;
+	size_t len;
+
+	if (plat_read_input(path, LOG_MAX, &in->text, &in->len, e))
+		return -1;
+	if (!tool_is_utf16(in->text, in->len))
+		return 0;
+	if ((text = tool_utf8(in->text, in->len, &len)) == NULL)
+		return err_set(e, ERR_NOMEM, "no memory for the log");
+	free(in->text);
+	in->text = text;
+	in->len = len;
+	return 0;
 }
 
 static bool
@@ -98,7 +121,7 @@ raw_take(struct appraisal *a, const struct input *in, const struct appraise_valu
 	a->log_len = in->len;
 	elog_parse(in->text, in->len, &a->facts.elog);
 	a->facts.tokens_asked = v->tokens != 0 ? (int)v->tokens : (int)a->suite->tokens;
-	a->facts.exit = (int)v->exit;
+	a->facts.exit = a->exit;
 	snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_type);
 }
 
@@ -112,6 +135,8 @@ ask_read(struct appraisal *a, const struct appraise_values *v, struct err *e)
 			v->lane ? v->lane : "", v->lane ? "\"" : "");
 		return err_hint(e, "cpu, cuda, gh200, rocm, vulkan, android, windows-cuda, ...");
 	}
+	if (exit_code_parse(v->exit, &a->exit, e))
+		return err_wrap(e, "--exit");
 	if (suite_is_path(v->suite) ? suite_load(v->suite, &a->suite, e) : suite_builtin(v->suite, &a->suite, e))
 		return -1;
 	a->family = v->family;
@@ -126,16 +151,21 @@ static void
 line_show(const struct appraisal *a, size_t number, char *out, size_t size)
 {
 	const char *p = a->log, *end = a->log + a->log_len, *nl;
-	size_t i;
+	char *clean = NULL;
+	size_t i, n;
 
 	out[0] = '\0';
 	for (i = 1; number > 0 && p < end; i++, p = nl + 1) {
 		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
 			nl = end;
-		if (i == number) {
-			str_show(out, size, p, (size_t)(nl - p));
-			return;
-		}
+		if (i != number)
+			continue;
+		/* without what terminals and Windows add */
+		n = (size_t)(nl - p) < LINE_SHOWN ? (size_t)(nl - p) : LINE_SHOWN;
+		if (tool_clean(p, n, &clean, &n, NULL) == 0)
+			str_show(out, size, clean, n);
+		free(clean);
+		return;
 	}
 }
 
@@ -276,7 +306,7 @@ cmd_appraise(const struct opt_call *call)
 
 	if (a == NULL)
 		err_set(&e, ERR_NOMEM, "no memory");
-	else if (ask_read(a, v, &e) == 0 && plat_read_input(call->argv[0], LOG_MAX, &in.text, &in.len, &e) == 0 &&
+	else if (ask_read(a, v, &e) == 0 && input_read(call->argv[0], &in, &e) == 0 &&
 		 appraise(a, &in, v, &e) == 0) {
 		status = exits[a->v.outcome];
 		if (!v->json)

@@ -32,6 +32,24 @@ has "$T/out" "pass" "Vulkan0" "FLASH_ATTN"
 controller appraise -l vulkan -t q8_0 --tokens 8 - <"$T/crlf.log" >/dev/null || fail "standard input is read"
 { printf '\377\376'; iconv -c -f UTF-8 -t UTF-16LE "$logs/h200-vulkan-stock-v0.4.0-q8_0.log"; } >"$T/wide.log"
 controller appraise -l vulkan -t q8_0 --tokens 8 "$T/wide.log" >/dev/null || fail "UTF-16 changes nothing"
+for order in LE BE; do
+	for f in h200-vulkan-stock-v0.4.0-q8_0.log h200-cuda-fork-96dd1a8-fa-off-tbq3_0.log; do
+		case $f in *vulkan*) lane=vulkan type=q8_0 want=0 ;; *) lane=cuda type=tbq3_0 want=1 ;; esac
+		{ [ $order = LE ] && printf '\377\376' || printf '\376\377'; sed 's/$/\r/' "$logs/$f" | iconv -c -f UTF-8 -t UTF-16$order; } >"$T/wide.log"
+		controller appraise -l $lane -t $type --tokens 8 "$T/wide.log" >"$T/wide.out"
+		status $want $? "$f in UTF-16$order"
+		controller appraise -l $lane -t $type --tokens 8 "$logs/$f" >"$T/plain.out"
+		cmp -s "$T/plain.out" "$T/wide.out" || fail "$f is told otherwise in UTF-16$order"
+	done
+done
+# what Windows ended
+controller appraise -l vulkan -t q8_0 --tokens 8 --exit -1073741819 "$T/crlf.log" >"$T/out"
+status 1 $? "an access violation"
+has "$T/out" "engine_crash" "STATUS_ACCESS_VIOLATION"
+controller appraise -l vulkan -t q8_0 --tokens 8 --exit=0xC0000135 - </dev/null >"$T/out"
+status 3 $? "a library that is missing"
+has "$T/out" "tool_broken" "STATUS_DLL_NOT_FOUND"
+controller appraise -l vulkan -t q8_0 --exit five "$T/crlf.log" >/dev/null 2>&1; status 2 $? "an exit code that is none"
 
 # no beginning of a good log is a pass
 f=$logs/h200-cuda-stock-v0.4.0-sched-debug2-q8_0.log
