@@ -77,7 +77,8 @@ UNIT  := $(patsubst tests/%.c,$(B)/%,$(filter-out $(if $(VULKAN),,%/test_vulkan.
 FUZZ  := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 ARS   := $(PARTS.$(TARGET):%=$(B)/lib%.a)
-KTOOL := kernels/make_fixtures.c
+# engine_verify.c is compiled where an engine is; here it is only carried.
+KTOOL := kernels/make_fixtures.c kernels/engine_verify.c
 
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -101,6 +102,7 @@ $(B)/%.o: $(B)/%.c
 	$(Q)$(CC_ALL) -c -o $@ $<
 $(B)/common/suites.o: $(wildcard fixtures/suites/*.json)
 $(B)/kernels/embed_fixtures.o: $(wildcard fixtures/kernels/*.json)
+$(B)/kernels/engine_sources.o: $(addprefix kernels/,engine_verify.c ref.c ref_math.c table.c ref.h table.h) common/err.h
 $(B)/agent/linger.o: $(B)/preload/linger.so
 # It lives in another program: plain, whatever the mode.
 $(B)/preload/%.so: agent/preload/%.c Makefile
@@ -273,6 +275,11 @@ emulated-verify: ## plays the CUDA and HIP kernels on the processor
 hip-check: ## compiles the HIP kernels for newer chips too, with clang-19; runs nothing
 	$(Q)deploy/install-packages build hip
 	$(Q)tests/hip-check
+.PHONY: vulkan-dispatch-smoke
+vulkan-dispatch-smoke: ## computes the engine's score routes on Vulkan (ELIZA_MTP_LLAMA_DIR=...)
+	$(Q)[ "$$(uname -s)" = Linux ] || { echo "vulkan-dispatch-smoke: native Vulkan on Linux only; MoltenVK is none" >&2; exit 2; }
+	$(Q)deploy/install-packages build && $(MAKE) --no-print-directory $(B)/verify-agent
+	$(Q)$(B)/verify-agent $@ $(ARGS)
 .PHONY: mutants
 mutants: ## wrong kernels, which the programs must see: ARGS='turbo4-* glsl-*' for some, JOBS=2
 	$(Q)deploy/install-packages build check
