@@ -14,6 +14,7 @@
 #define SMOKE_CONTEXT "2048"
 #define MAX_ATTEMPTS 5
 #define HELP_MAX (1u << 20)
+#define LINE_SHOWN 400 /* bytes of the deciding line, in the report */
 
 struct smoke {
 	struct work *w;
@@ -256,10 +257,24 @@ buffers_add(cJSON *o, const struct elog *l)
 	return list != NULL;
 }
 
+/* The line of the gate's log that decided, and what it says. */
+static bool
+line_add(cJSON *o, const char *log, size_t len, size_t number)
+{
+	const char *line;
+	cJSON *d;
+	size_t n;
+
+	if (!str_line(log, len, number, &line, &n))
+		return json_add_null(o, "decidingLine");
+	return (d = json_add_object(o, "decidingLine")) != NULL && json_add_int(d, "number", (int64_t)number) &&
+		json_add_text(d, "text", line, n < LINE_SHOWN ? n : LINE_SHOWN);
+}
+
 /* smokes[]: what the log says, in numbers. */
 static cJSON *
-smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_name,
-	const char *out_sha)
+smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *log, size_t len,
+	const char *out_name, const char *out_sha)
 {
 	const struct elog *l = &f->elog;
 	const struct smoke_ask ask = smoke_ask_of(f, s->w->lane,
@@ -282,6 +297,8 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *out_na
 	    json_add_bool(o, "dispatched", v.dispatched) &&
 	    json_add_bool(o, "customOpDispatched", l->custom_op && v.dispatched) &&
 	    json_add_bool(o, "cacheCast", l->cache_cast) &&
+	    /* not of what another part of the gate's log decided */
+	    line_add(o, log, len, v.reason == s->g->j.reason ? v.line : 0) &&
 	    json_add_str(o, "device", l->device[0] ? l->device : NULL) &&
 	    json_add_str(o, "devicePci", l->device_pci[0] ? l->device_pci : NULL) &&
 	    placement_add(o, l) && json_add_int(o, "tokensAsked", f->tokens_asked) &&
@@ -311,7 +328,7 @@ smoke_note(struct smoke *s, const char *out_name)
 	    plat_read_file(path, SIZE_MAX / 4, &text, &len, NULL) == 0 &&
 	    smoke_facts_read(text, len, f)) {
 		work_artifact_file(s->w, out_name, sha);
-		if ((row = smoke_row(s, f, out_name, sha)) != NULL)
+		if ((row = smoke_row(s, f, text, len, out_name, sha)) != NULL)
 			cJSON_AddItemToArray(s->w->smokes, row);
 	}
 	free(text);

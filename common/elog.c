@@ -433,12 +433,49 @@ torn_note(struct parse *p, struct span line)
 		p->l->torn++;
 }
 
+static struct letters
+letters_of(struct span s)
+{
+	struct letters l = {{0, 0}};
+	size_t i;
+
+	for (i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < 128)
+			l.bits[s.p[i] >> 6] |= (uint64_t)1 << (s.p[i] & 63);
+	return l;
+}
+
+/* A blank of a pattern may be a tab. */
+static void
+needs_find(struct parse *p)
+{
+	struct span part;
+	const char *pat;
+	size_t i, k;
+
+	_Static_assert(str_count(rows) <= ELOG_MAX_ROWS, "a set of letters for every row");
+	for (i = 0; i < str_count(rows); i++)
+		for (pat = rows[i].pat; *pat != '\0'; pat += *pat == '%' ? 2 : 1) {
+			part.p = pat;
+			part.n = *pat != '%' && *pat != ' ';
+			for (k = 0; k < 2; k++)
+				p->needs[i].bits[k] |= letters_of(part).bits[k];
+		}
+}
+
+static bool
+may_match(const struct letters *need, const struct letters *have)
+{
+	return (need->bits[0] & ~have->bits[0]) == 0 && (need->bits[1] & ~have->bits[1]) == 0;
+}
+
 /* One message: matched against every row. */
 static void
 message_whole(void *arg, struct span line, char level, size_t number)
 {
 	struct parse *p = arg;
 	struct span caps[SPAN_MAX_FIELDS], fn = { "", 0 }, body = line;
+	const struct letters have = letters_of(line);
 	size_t i;
 
 	p->line = line;
@@ -454,7 +491,8 @@ message_whole(void *arg, struct span line, char level, size_t number)
 		elog_head_split(line, &fn, &body);
 	memset(caps, 0, sizeof caps);
 	for (i = 0; i < str_count(rows); i++)
-		if (elog_fn_matches(rows[i].fn, fn) && span_match(body, rows[i].pat, caps))
+		if (may_match(&p->needs[i], &have) && elog_fn_matches(rows[i].fn, fn) &&
+		    span_match(body, rows[i].pat, caps))
 			rows[i].fill(p, caps, rows[i].arg);
 	torn_note(p, line);
 }
@@ -500,6 +538,34 @@ accepted_types(const struct parse *p)
 	out->accepted[used] = '\0';
 }
 
+static void
+parse_begin(struct parse *p, struct elog *out)
+{
+	memset(out, 0, sizeof *out);
+	out->offloaded = out->layers = out->prompt_tokens = out->tokens = -1;
+	out->prompt_ms = out->eval_ms = -1;
+	memset(p, 0, sizeof *p);
+	p->l = out;
+	p->trial = true;
+	p->n_predict = p->n_remain = -1;
+	needs_find(p);
+}
+
+static void
+parse_end(struct parse *p)
+{
+	struct elog *out = p->l;
+
+	elog_graph_end(out);
+	/* what is used decides; where that is not said, what is there */
+	if ((p->soft && (out->device[0] == '\0' || (!p->hard && str_starts(out->device, "Vulkan")))) ||
+	    (out->cpu_type && !p->hard))
+		out->software_device = true;
+	if (out->tokens < 0 && p->n_remain == 0)
+		out->tokens = p->n_predict;
+	accepted_types(p);
+}
+
 void
 elog_parse(const char *log, size_t len, struct elog *out)
 {
@@ -507,26 +573,85 @@ elog_parse(const char *log, size_t len, struct elog *out)
 	char *wide;
 	size_t wide_len = 0;
 
-	memset(out, 0, sizeof *out);
-	out->offloaded = out->layers = out->prompt_tokens = out->tokens = -1;
-	out->prompt_ms = out->eval_ms = -1;
-	memset(&p, 0, sizeof p);
-	p.l = out;
-	p.trial = true;
-	p.n_predict = p.n_remain = -1;
+	parse_begin(&p, out);
 	wide = tool_is_utf16(log, len) ? tool_utf8(log, len, &wide_len) : NULL;
 	if (wide != NULL)
-		elog_messages(wide, wide_len, message_parse, &p);
+		(void)elog_messages(wide, wide_len, 1, message_parse, &p);
 	else
-		elog_messages(log, len, message_parse, &p);
+		(void)elog_messages(log, len, 1, message_parse, &p);
 	free(wide);
-	elog_graph_end(out);
 	out->whole = len > 0 && (log[len - 1] == '\n' || (wide_len > 0 && len > 1 && log[len - 2] == '\n'));
-	/* what is used decides; where that is not said, what is there */
-	if ((p.soft && (out->device[0] == '\0' || (!p.hard && str_starts(out->device, "Vulkan")))) ||
-	    (out->cpu_type && !p.hard))
-		out->software_device = true;
-	if (out->tokens < 0 && p.n_remain == 0)
-		out->tokens = p.n_predict;
-	accepted_types(&p);
+	parse_end(&p);
+}
+
+/* ---- in pieces ---- */
+
+struct elog_stream {
+	struct parse p;
+	size_t line;      /* number of the line that comes next */
+	size_t kept;      /* bytes of it that came with earlier pieces */
+	char buf[ELOG_MAX_RAW];
+};
+
+int
+elog_open(struct elog *out, struct elog_stream **s, struct err *e)
+{
+	if ((*s = malloc(sizeof **s)) == NULL)
+		return err_set(e, ERR_NOMEM, "no memory to read a log");
+	parse_begin(&(*s)->p, out);
+	(*s)->line = 1;
+	(*s)->kept = 0;
+	return 0;
+}
+
+/* Keeps the beginning of a line.  What is too long for that says nothing for certain. */
+static void
+line_keep(struct elog_stream *s, const char *p, size_t n)
+{
+	size_t room = sizeof s->buf - s->kept;
+
+	if (n > room) {
+		s->p.l->torn++;
+		n = room;
+	}
+	memcpy(s->buf + s->kept, p, n);
+	s->kept += n;
+}
+
+static size_t
+last_newline(const char *p, size_t n)
+{
+	while (n > 0 && p[n - 1] != '\n')
+		n--;
+	return n;
+}
+
+void
+elog_add(struct elog_stream *s, const char *p, size_t n)
+{
+	const char *end = s->kept > 0 ? memchr(p, '\n', n) : NULL;
+	size_t whole;
+
+	if (end != NULL) {
+		whole = (size_t)(end - p) + 1;
+		line_keep(s, p, whole - 1);
+		p += whole, n -= whole;
+		(void)elog_messages(s->buf, s->kept, s->line, message_parse, &s->p);
+		s->line++;
+		s->kept = 0;
+	}
+	whole = s->kept > 0 ? 0 : last_newline(p, n);
+	s->line = elog_messages(p, whole, s->line, message_parse, &s->p);
+	line_keep(s, p + whole, n - whole);
+}
+
+void
+elog_close(struct elog_stream *s)
+{
+	if (s == NULL)
+		return;
+	s->p.l->whole = s->kept == 0 && s->line > 1;
+	(void)elog_messages(s->buf, s->kept, s->line, message_parse, &s->p);
+	parse_end(&s->p);
+	free(s);
 }

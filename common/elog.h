@@ -43,6 +43,7 @@ struct elog_attn {
 	char backend[16];
 	uint32_t nodes;
 	char op[16], tensor[24];
+	size_t line;          /* of that one in the log, from 1 */
 };
 /* Nodes of the real graphs by op and tensor without its layer: "MUL_MAT kq" on "CPU". */
 #define ELOG_MAX_GROUPS 160
@@ -113,6 +114,15 @@ struct elog {
 
 void elog_parse(const char *log, size_t len, struct elog *out);
 
+/* The same of a log that no memory has to hold: pieces of any size, one after the other.
+ * A line of more than ELOG_MAX_RAW bytes that goes over the end of a piece is a torn one.
+ * Life: elog_open, elog_add, elog_close, which fills *out. */
+#define ELOG_MAX_RAW ((size_t)1 << 20)
+struct elog_stream;
+CHECKED int elog_open(struct elog *out, struct elog_stream **s, struct err *e);
+void elog_add(struct elog_stream *s, const char *p, size_t n);
+void elog_close(struct elog_stream *s); /* NULL is fine */
+
 /* What the smoke asked for. */
 struct smoke_ask {
 	const struct lane *lane;
@@ -121,6 +131,7 @@ struct smoke_ask {
 	int exit, signal;        /* of the process; exit -1: did not exit */
 	bool timed_out, cancelled;
 	uint64_t dropped;        /* bytes of log cut out */
+	size_t lines_before;     /* of the file, in front of the log: added to what is told */
 	bool raw;                /* only the text is known: it must show its own end */
 	const struct suite_placement *placement; /* of the family; NULL: the usual one */
 };
@@ -130,7 +141,7 @@ struct smoke_verdict {
 	enum reason reason;
 	char detail[240];        /* one sentence */
 	char hint[160];
-	size_t line;             /* of the log, from 1: what decided; 0: nothing there */
+	size_t line;             /* of the file, from 1: what decided; 0: nothing there */
 	/* Three facts, of which a pass needs all. */
 	bool accepted;           /* the parser knew the cache type */
 	bool allocated;          /* K is of that type, and on the lane's device */

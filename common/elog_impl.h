@@ -7,8 +7,16 @@
 #include "common/elog.h"
 #include "common/span.h"
 
+/* The ASCII letters that stand in a text, as bits: what a row wants and a message lacks
+ * need not be looked for. */
+struct letters {
+	uint64_t bits[2];
+};
+#define ELOG_MAX_ROWS 96
+
 struct parse {
 	struct elog *l;
+	struct letters needs[ELOG_MAX_ROWS]; /* of each row's own words */
 	/* The KV caches that one context allocates, one after the other.  `real` once a
 	 * buffer is larger than 0: the dry pass of --fit prints the same with 0.00. */
 	char k_type[ELOG_TYPE], v_type[ELOG_TYPE];

@@ -426,9 +426,9 @@ check_placement(struct judge *j)
 		    any_matches(p->cpu, p->cpu_count, g))
 			continue;
 		verdict(j, j->ask->lane->api == API_CPU ? REASON_KV_NOT_ON_DEVICE : REASON_OP_ON_CPU,
-			"%s %s on %s in %u layer%s, %u nodes of %u graphs", g->op, g->tensor, g->backend,
-			(unsigned)g->layers, g->layers == 1 ? "" : "s", (unsigned)g->nodes,
-			(unsigned)j->l->graphs);
+			"%s %s on %s in %u layer%s, %u nodes of %u graphs, the first in line %zu of the log", g->op,
+			g->tensor, g->backend, (unsigned)g->layers, g->layers == 1 ? "" : "s",
+			(unsigned)g->nodes, (unsigned)j->l->graphs, g->line + j->ask->lines_before);
 		j->out->line = g->line;
 		if (j->ask->lane->api == API_CPU)
 			hint(j, "use an engine built without a GPU backend for this lane");
@@ -449,8 +449,9 @@ check_attention(struct judge *j)
 		if (attn_is_right(j->ask->lane, at->backend))
 			continue;
 		verdict(j, j->ask->lane->api == API_CPU ? REASON_KV_NOT_ON_DEVICE :
-			REASON_OP_ON_CPU, "%u attention nodes on %s, the first %s %s",
-			(unsigned)at->nodes, at->backend, at->op, at->tensor);
+			REASON_OP_ON_CPU, "%u attention nodes on %s, the first %s %s in line %zu of the log",
+			(unsigned)at->nodes, at->backend, at->op, at->tensor, at->line + j->ask->lines_before);
+		j->out->line = at->line;
 		if (j->ask->lane->api == API_CPU)
 			hint(j,
 			     "use an engine built without a GPU backend for this lane");
@@ -599,6 +600,8 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 	if (i == str_count(checks))
 		pass(&j);
 	facts(&j);
+	if (out->line > 0)
+		out->line += ask->lines_before;
 }
 
 /* ---- help texts ---- */

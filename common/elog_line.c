@@ -51,11 +51,15 @@ static void
 line_split(struct span line, const struct sink *to)
 {
 	struct span part;
+	const char *dot;
 	size_t i, n, start = 0, stamp;
 	char level = '\0';
 
 	for (i = 0; i < line.n; i++) {
-		if (line.p[i] != '.' || (n = stamp_length(line, i)) == 0)
+		if ((dot = memchr(line.p + i, '.', line.n - i)) == NULL)
+			break;
+		i = (size_t)(dot - line.p);
+		if ((n = stamp_length(line, i)) == 0)
 			continue;
 		for (stamp = i; stamp > start && span_is_digit(line.p[stamp - 1]);
 		     stamp--)
@@ -118,33 +122,60 @@ line_clean(char *dst, size_t size, const char *p, size_t n)
 }
 
 static size_t
-line_end(const char *p, size_t n)
+line_end(const char *p, size_t n, size_t *newline)
 {
-	size_t i;
+	const char *cr;
+	size_t i, end;
 
-	for (i = 0; i < n && p[i] != '\n'; i++)
-		if (p[i] == '\r' && i + 1 < n && p[i + 1] != '\n' && p[i + 1] != '\r')
-			break;
-	return i;
+	/* looked for once, not once for each message that ends with a lone CR */
+	if (*newline == 0) {
+		cr = memchr(p, '\n', n);
+		*newline = cr != NULL ? (size_t)(cr - p) : n;
+	}
+	end = *newline;
+	for (i = 0; i < end && (cr = memchr(p + i, '\r', end - i)) != NULL; i++) {
+		i = (size_t)(cr - p);
+		if (i + 1 < n && p[i + 1] != '\n' && p[i + 1] != '\r')
+			return i;
+	}
+	return end;
 }
 
-void
-elog_messages(const char *log, size_t len, elog_message_fn each, void *arg)
+/* Nothing to clean, as in nearly every line: then it is not copied. */
+static bool
+line_is_clean(const char *p, size_t n)
+{
+	unsigned char odd = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		odd |= (unsigned char)((unsigned char)p[i] < 0x20);
+	return odd == 0;
+}
+
+size_t
+elog_messages(const char *log, size_t len, size_t first, elog_message_fn each, void *arg)
 {
 	char text[ELOG_MAX_LINE];
-	struct sink to = {each, arg, 1};
+	struct sink to = {each, arg, first};
 	struct span line;
-	size_t at = 0, n;
+	size_t at = 0, n, newline = 0;
 
 	while (at < len) {
-		n = line_end(log + at, len - at);
-		line.p = text;
-		line.n = line_clean(text, sizeof text, log + at, n);
+		n = line_end(log + at, len - at, &newline);
+		line.p = log + at;
+		line.n = n < sizeof text ? n : sizeof text;
+		if (!line_is_clean(line.p, line.n)) {
+			line.p = text;
+			line.n = line_clean(text, sizeof text, log + at, n);
+		}
 		line_split(line, &to);
 		/* a lone CR makes a message, and no line of the file */
 		to.line += at + n < len && log[at + n] == '\n';
+		newline -= n < newline ? n + 1 : newline;
 		at += n + 1;
 	}
+	return to.line;
 }
 
 /* ---- parts of a message ---- */
@@ -225,13 +256,21 @@ elog_fn_matches(const char *want, struct span fn)
 size_t
 elog_glued_at(struct span s)
 {
-	static const char *const fronts[] = { "node #", "## SPLIT #", "llama_kv_cache:" };
-	size_t at, k;
+	static const char *const numbered[] = { "node #", "## SPLIT #" };
+	static const char cache[] = "llama_kv_cache:";
+	const char *hit = s.n > 1 ? memmem(s.p + 1, s.n - 1, cache, sizeof cache - 1) : NULL;
+	size_t at, k, n, best = hit != NULL ? (size_t)(hit - s.p) : s.n;
 
-	for (at = 1; at + 6 < s.n; at++)
-		for (k = 0; k < str_count(fronts); k++)
-			if (s.p[at] == fronts[k][0] && at + strlen(fronts[k]) <= s.n &&
-			    memcmp(s.p + at, fronts[k], strlen(fronts[k])) == 0)
-				return at;
-	return s.n;
+	/* by the sign at their end, which is rare */
+	for (at = 1; at < best; at++) {
+		if ((hit = memchr(s.p + at, '#', best - at)) == NULL)
+			break;
+		at = (size_t)(hit - s.p);
+		for (k = 0; k < str_count(numbered); k++) {
+			n = strlen(numbered[k]);
+			if (at >= n && memcmp(hit - (n - 1), numbered[k], n) == 0)
+				return at + 1 - n;
+		}
+	}
+	return best;
 }

@@ -16,7 +16,9 @@
  * the message has none; line counts from 1. */
 typedef void (*elog_message_fn)(void *arg, struct span text, char level, size_t line);
 
-void elog_messages(const char *log, size_t len, elog_message_fn each, void *arg);
+/* first: the number of the first line, 1 of a whole log.  Gives that of the line behind
+ * the last one that ended. */
+size_t elog_messages(const char *log, size_t len, size_t first, elog_message_fn each, void *arg);
 
 /* "llama_kv_cache: text", "srv    load_model: text": *fn is the last word before the colon,
  * *body what follows; both stay as they are when the message has none. */

@@ -50,7 +50,7 @@ static const struct attn_rule {
 };
 
 static void
-attn_add(struct elog *l, const char *op, const char *tensor, const char *backend)
+attn_add(struct elog *l, const char *op, const char *tensor, const char *backend, size_t line)
 {
 	struct elog_attn *at;
 	int i;
@@ -69,6 +69,7 @@ attn_add(struct elog *l, const char *op, const char *tensor, const char *backend
 	memcpy(at->op, op, sizeof at->op);
 	memcpy(at->tensor, tensor, sizeof at->tensor);
 	at->nodes = 1;
+	at->line = line;
 }
 
 /* A copy of the cache that is read is named "cache_k_l0 (view) (permuted) (copy)". */
@@ -157,7 +158,7 @@ elog_node(struct elog *l, const char *op, const char *tensor, const char *backen
 			break;
 	if (i == str_count(attn_rules))
 		return;
-	attn_add(l, op, tensor, backend);
+	attn_add(l, op, tensor, backend, line);
 	l->open_reads = l->open_reads || attn_rules[i].reads;
 	l->open_writes = l->open_writes || is_kv_write(op, tensor);
 	l->attn_seen = l->attn_seen || (proves && attn_rules[i].reads);

@@ -26,11 +26,16 @@ struct judgement {
 /* Outcome and default hint follow from the reason. */
 void judgement_set(struct judgement *j, enum reason r, const char *fmt, ...) PRINTF(3, 4);
 
+struct smoke_facts;
+
 struct judge_ask {
 	const struct lane *lane;
 	const struct suite *suite;
 	const char *family;   /* of a graph smoke; "baseline" or a family of the suite */
 	const char *only_cache; /* an overriding cache type, or NULL */
+	/* optional, the caller's: gets what a smoke's log says; already has it when smoke_read */
+	struct smoke_facts *smoke;
+	bool smoke_read;
 	int64_t min_tokens;   /* that must have been asked for; 0: an override changed it */
 };
 
@@ -93,6 +98,7 @@ struct smoke_facts {
 	bool timed_out, cancelled;
 	uint64_t dropped;
 	int64_t ms;
+	size_t lines_before;     /* of the gate's log, in front of what the engine printed */
 };
 bool smoke_facts_read(const char *log, size_t len, struct smoke_facts *out);
 

@@ -70,6 +70,7 @@ smoke_facts_read(const char *log, size_t len, struct smoke_facts *out)
 			out->cancelled = s.cancelled;
 			out->dropped = s.dropped;
 			out->ms = s.ms;
+			out->lines_before = str_lines(log, (size_t)(s.body - log));
 		}
 		section_fini(&s);
 	}
@@ -83,6 +84,7 @@ smoke_ask_of(const struct smoke_facts *f, const struct lane *lane,
 	return (struct smoke_ask){.lane = lane, .cache_type = f->cache_type,
 		.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal,
 		.timed_out = f->timed_out, .cancelled = f->cancelled, .dropped = f->dropped,
+		.lines_before = f->lines_before,
 		.placement = placement};
 }
 
@@ -109,17 +111,17 @@ cache_fits(const struct judge_ask *ask, const char *cache)
 void
 judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct judgement *out)
 {
-	struct smoke_facts *f;
+	struct smoke_facts *f = ask->smoke;
 	struct smoke_ask sa;
 	struct smoke_verdict v = {0};
 
 	if (judge_decided(log, len, out))
 		return;
-	if ((f = calloc(1, sizeof *f)) == NULL) {
+	if (f == NULL && (f = calloc(1, sizeof *f)) == NULL) {
 		judgement_set(out, REASON_INTERNAL, "no memory to read the log");
 		return;
 	}
-	if (!smoke_facts_read(log, len, f)) {
+	if (!(ask->smoke != NULL && ask->smoke_read) && !smoke_facts_read(log, len, f)) {
 		judgement_set(out, REASON_AGENT_DIED, "the log holds no engine run that ended");
 		goto out;
 	}
@@ -141,7 +143,8 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 			"only %d tokens were asked for, the suite wants %lld", f->tokens_asked,
 			(long long)ask->min_tokens);
 out:
-	free(f);
+	if (f != ask->smoke)
+		free(f);
 }
 
 double

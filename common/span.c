@@ -115,7 +115,11 @@ span_int(struct span s)
 static size_t
 literal_length(const char *pat)
 {
-	return strcspn(pat, "%");
+	size_t n = 0;
+
+	while (pat[n] != '\0' && pat[n] != '%')
+		n++;
+	return n;
 }
 
 /* First place in s where the literal of n bytes stands; s.n when nowhere. */

@@ -339,15 +339,15 @@ void
 spec_parse(const char *log, size_t len, const struct lane *lane, struct spec_facts *out)
 {
 	struct parse p = {.f = out, .lane = lane, .n_drafted = -1, .n_accept = -1};
-	size_t whole;
+	size_t whole, line;
 
 	memset(out, 0, sizeof *out);
 	out->drafted = out->accepted = -1;
 	for (whole = len; whole > 0 && log[whole - 1] != '\n'; whole--)
 		;
-	elog_messages(log, whole, message, &p);
+	line = elog_messages(log, whole, 1, message, &p);
 	p.torn = true;
-	elog_messages(log + whole, len - whole, message, &p);
+	(void)elog_messages(log + whole, len - whole, line, message, &p);
 	/* counters without a name belong to whoever was there: to mtp only when it was alone */
 	if (p.worth < WORTH_MTP && (p.foreign || out->other))
 		out->drafted = out->accepted = -1;

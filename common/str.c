@@ -312,3 +312,33 @@ str_split(char *s, bool commas, char **out, int max)
 	}
 	return n;
 }
+
+size_t
+str_lines(const char *p, size_t n)
+{
+	const char *end = p + n;
+	size_t lines = 0;
+
+	while (p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+		lines++;
+		p++;
+	}
+	return lines;
+}
+
+bool
+str_line(const char *p, size_t n, size_t number, const char **line, size_t *len)
+{
+	const char *end = p + n, *nl;
+
+	for (; number > 0 && p < end; number--, p = nl + 1) {
+		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
+			nl = end;
+		if (number > 1)
+			continue;
+		*line = p;
+		*len = (size_t)(nl - p);
+		return true;
+	}
+	return false;
+}

@@ -51,6 +51,10 @@ bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 /* What follows the last slash of either kind: a program's name in an argv of any system. */
 const char *str_base(const char *path);
+/* How many lines end in n bytes. */
+size_t str_lines(const char *p, size_t n);
+/* The number-th line, from 1, without its end; false when there is none. */
+bool str_line(const char *p, size_t n, size_t number, const char **line, size_t *len);
 /* True if s is exactly n lower-case hex digits. */
 bool str_is_hex(const char *s, size_t n);
 /* Valid UTF-8 (no surrogates, no overlong forms, <= U+10FFFF). */

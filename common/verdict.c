@@ -285,6 +285,7 @@ verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 
 struct appraisal {
 	struct device_facts device; /* of the device gate; no UUID: not known */
+	struct smoke_facts *smoke;  /* of the graph smoke that was judged last; owned */
 	const cJSON *report;
 	const struct suite *suite;
 	const struct lane *lane;
@@ -580,20 +581,18 @@ bound_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t
 static void
 named_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t len)
 {
-	struct smoke_facts *f = NULL;
 	cJSON *o = NULL;
 	char pci[32] = "";
 	const char *said = NULL;
 
-	if (g->id == GATE_GRAPH_SMOKE && (f = malloc(sizeof *f)) != NULL && smoke_facts_read(log, len, f))
-		said = f->elog.device_pci;
+	if (g->id == GATE_GRAPH_SMOKE)
+		said = a->smoke->elog.device_pci;
 	if (g->id == GATE_FIXTURES && (o = fixtures_read(log, len)) != NULL)
 		said = json_path_str(o, "device.pci");
 	if (said != NULL && tool_pci(said, pci) && a->device.pci[0] != '\0' && strcmp(pci, a->device.pci) != 0)
 		judgement_set(&g->j, REASON_DEVICE_CHANGED, "it says that it ran at %.30s, the device is at %.30s", pci,
 			a->device.pci);
 	cJSON_Delete(o);
-	free(f);
 }
 
 /* Of a log whose gate passed: what the report takes from it must be in it. */
@@ -640,7 +639,7 @@ judge_with_log(struct appraisal *a, const cJSON *log_row, struct verdict_gate *g
 {
 	const char *name = json_str(log_row, "name"), *sha = json_str(log_row, "sha256");
 	const char *slash = strchr(g->name, '/');
-	struct judge_ask ask = {.lane = a->lane, .suite = a->suite,
+	struct judge_ask ask = {.lane = a->lane, .suite = a->suite, .smoke = a->smoke,
 		.family = slash ? slash + 1 : NULL,
 		.min_tokens = override_of(a->report, "tokens") ? 0 : a->suite->tokens};
 	char hex[DIGEST_HEX];
@@ -735,8 +734,11 @@ verdict_appraise(const cJSON *report, const struct suite *suite, bool signed_ok,
 	if ((a.lane = lane_find(json_str(report, "lane"))) == NULL)
 		return err_set(e, ERR_PARSE, "report: unknown lane \"%.40s\"",
 			json_str(report, "lane"));
+	if ((a.smoke = calloc(1, sizeof *a.smoke)) == NULL)
+		return err_set(e, ERR_NOMEM, "no memory to judge a report");
 	cJSON_ArrayForEach(g, json_get(report, "gates"))
 		appraise_gate(&a, g);
+	free(a.smoke);
 	out->claimed_recordable = json_bool(report, "passRecordable", false);
 	claimed = json_path_str(report, "device.class");
 	if (out->device_class[0] != '\0' && !str_eq(claimed, out->device_class))

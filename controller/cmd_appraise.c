@@ -1,5 +1,6 @@
 /* appraise: the verdict on an engine's log for people who were handed one, by the code that
  * judges a run. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,18 @@
 #include "common/plat.h"
 #include "common/str.h"
 #include "common/tool.h"
-#include "common/transcript.h"
 #include "controller/cmd.h"
 
+/* An engine's own log may have any size: it is read in pieces.  A gate's log, one of UTF-16
+ * and one that comes through a pipe are held in memory. */
 #define LOG_MAX ((size_t)4 << 30)
-#define LINE_SHOWN 4096u /* bytes of the deciding line */
+#define PIECE ((size_t)1 << 20)
+#define SHOWN 400
+#define LINE_LOOKED 4096u           /* bytes of the deciding line that are looked at */
 
 struct input {
-	char *text;
+	const char *path;
+	char *text;                 /* owned; NULL: read in pieces */
 	size_t len;
 };
 
@@ -27,33 +32,57 @@ struct input {
 struct appraisal {
 	const struct lane *lane;
 	struct suite *suite;        /* owned */
-	const char *family, *cache_type;
+	const char *family, *cache_type, *cache_asked; /* the last only with --cache-type */
 	int exit;                   /* that the engine ended with, as it is told */
 	struct smoke_facts facts;
 	struct smoke_verdict v;
-	const char *log;            /* the engine's own text */
-	size_t log_len;
-	size_t skipped;             /* lines of a transcript before it */
+	char line[SHOWN];           /* the deciding one, shown; "" none */
 };
 
-static size_t
-lines_in(const char *p, size_t n)
+static bool
+is_transcript(const struct input *in)
 {
-	size_t i, lines = 0;
+	static const char bom[] = "\xef\xbb\xbf";
+	size_t at = in->len > 3 && memcmp(in->text, bom, 3) == 0 ? 3 : 0;
 
-	for (i = 0; i < n; i++)
-		lines += p[i] == '\n';
-	return lines;
+	return in->len >= at + 8 && memcmp(in->text + at, "#verify ", 8) == 0;
+}
+
+/* ---- reading ---- */
+
+static int
+piece_read(FILE *f, const struct input *in, char *buf, size_t *n, struct err *e)
+{
+	*n = fread(buf, 1, PIECE, f);
+	return ferror(f) ? err_errno(e, errno, "%s", in->path) : 0;
+}
+
+static int
+raw_stream(FILE *f, const struct input *in, char *buf, size_t n, struct elog *out, struct err *e)
+{
+	struct elog_stream *s = NULL;
+	int rc = elog_open(out, &s, e);
+
+	for (; rc == 0 && n > 0; rc = piece_read(f, in, buf, &n, e))
+		elog_add(s, buf, n);
+	elog_close(s);
+	return rc;
+}
+
+static bool
+is_stream(const char *path)
+{
+	return strcmp(path, "-") != 0 && plat_is_file(path);
 }
 
 /* What PowerShell wrote is UTF-16: lines are told and shown as of any other log. */
 static int
-input_read(const char *path, struct input *in, struct err *e)
+whole_read(struct input *in, struct err *e)
 {
 	char *text;
 	size_t len;
 
-	if (plat_read_input(path, LOG_MAX, &in->text, &in->len, e))
+	if (plat_read_input(in->path, LOG_MAX, &in->text, &in->len, e))
 		return -1;
 	if (!tool_is_utf16(in->text, in->len))
 		return 0;
@@ -65,43 +94,103 @@ input_read(const char *path, struct input *in, struct err *e)
 	return 0;
 }
 
-static bool
-is_transcript(const struct input *in)
+/* Gives the text of what must be held whole, or the facts of what needs not. */
+static int
+input_read(struct input *in, struct elog *out, bool *streamed, struct err *e)
 {
-	static const char bom[] = "\xef\xbb\xbf";
-	size_t at = in->len > 3 && memcmp(in->text, bom, 3) == 0 ? 3 : 0;
+	struct input first = {.path = in->path};
+	char *buf;
+	size_t n = 0;
+	FILE *f;
+	int rc = -1;
 
-	return in->len >= at + 8 && memcmp(in->text + at, "#verify ", 8) == 0;
+	*streamed = false;
+	if (!is_stream(in->path))
+		return whole_read(in, e);
+	if ((f = fopen(in->path, "rbe")) == NULL)
+		return err_errno(e, errno, "%s", in->path);
+	if ((buf = malloc(PIECE)) == NULL) {
+		err_set(e, ERR_NOMEM, "no memory to read a log");
+	} else if (piece_read(f, in, buf, &n, e) == 0) {
+		first.text = buf;
+		first.len = n;
+		*streamed = !is_transcript(&first) && !tool_is_utf16(buf, n);
+		rc = *streamed ? raw_stream(f, in, buf, n, out, e)
+			: whole_read(in, e);
+	}
+	free(buf);
+	fclose(f);
+	return rc;
 }
 
-/* A gate's whole log: its engine run, with the words of its own command line.  False when
- * it holds none that ended; the judge of the gate says so. */
-static bool
-transcript_take(struct appraisal *a, const struct input *in)
+/* Without what terminals and Windows add. */
+static void
+line_take(const char *at, size_t len, char line[SHOWN])
 {
-	struct section s;
-	size_t pos = 0;
+	char *clean = NULL;
+	size_t n = 0;
+
+	if (tool_clean(at, len < LINE_LOOKED ? len : LINE_LOOKED, &clean, &n, NULL) == 0)
+		str_show(line, SHOWN, clean, n);
+	free(clean);
+}
+
+/* The number-th line of a file that is not held; *line stays "" when it is not there any
+ * more. */
+static void
+file_line(const struct input *in, size_t number, char line[SHOWN])
+{
+	FILE *f = fopen(in->path, "rbe");
+	char *buf = malloc(PIECE + 1);
+	const char *at;
+	size_t n, len, lines, keep = 0;
 	bool found = false;
 
-	while (transcript_next(in->text, in->len, &pos, &s, NULL) == 1) {
-		if (strcmp(s.kind, "run") == 0 && strstr(s.head, "--cache-type-k") != NULL) {
-			a->log = s.body;
-			a->log_len = s.len;
-			a->skipped = lines_in(in->text, (size_t)(s.body - in->text));
-			found = true;
+	while (f != NULL && buf != NULL && !found && (n = fread(buf + keep, 1, PIECE - keep, f)) > 0) {
+		n += keep;
+		lines = str_lines(buf, n);
+		/* the line and its end, or as much of it as a piece holds */
+		if (number <= lines || (number == lines + 1 && (n < PIECE || lines == 0)))
+			found = str_line(buf, n, number, &at, &len);
+		if (found) {
+			line_take(at, len, line);
+			break;
 		}
-		section_fini(&s);
+		number -= lines;
+		for (keep = 0; keep < n && buf[n - keep - 1] != '\n'; keep++)
+			;
+		keep = keep < PIECE ? keep : 0;
+		memmove(buf, buf + n - keep, keep);
 	}
-	return found && smoke_facts_read(in->text, in->len, &a->facts);
+	free(buf);
+	if (f != NULL)
+		fclose(f);
 }
+
+static void
+line_show(struct appraisal *a, const struct input *in)
+{
+	const char *line;
+	size_t n;
+
+	if (a->v.line == 0)
+		return;
+	if (in->text == NULL)
+		file_line(in, a->v.line, a->line);
+	else if (str_line(in->text, in->len, a->v.line, &line, &n))
+		line_take(line, n, a->line);
+}
+
+/* ---- judging ---- */
 
 /* The verdict of the gate's own judge, who asks for more than the engine's text: that the
  * log is whole, and that the device stayed the same.  What elog found stays beside it. */
 static void
-transcript_judge(struct appraisal *a, const struct input *in)
+transcript_judge(struct appraisal *a, const struct input *in, bool found)
 {
 	struct judge_ask ask = {.lane = a->lane, .suite = a->suite, .family = a->family,
-		.only_cache = a->facts.cache_type};
+		.only_cache = a->cache_asked ? a->cache_asked : a->facts.cache_type,
+		.smoke = &a->facts, .smoke_read = found};
 	struct judgement j;
 
 	judge_gate(GATE_GRAPH_SMOKE, in->text, in->len, &ask, &j);
@@ -115,11 +204,8 @@ transcript_judge(struct appraisal *a, const struct input *in)
 }
 
 static void
-raw_take(struct appraisal *a, const struct input *in, const struct appraise_values *v)
+raw_ask(struct appraisal *a, const struct appraise_values *v)
 {
-	a->log = in->text;
-	a->log_len = in->len;
-	elog_parse(in->text, in->len, &a->facts.elog);
 	a->facts.tokens_asked = v->tokens != 0 ? (int)v->tokens : (int)a->suite->tokens;
 	a->facts.exit = a->exit;
 	snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_type);
@@ -140,33 +226,10 @@ ask_read(struct appraisal *a, const struct appraise_values *v, struct err *e)
 	if (suite_is_path(v->suite) ? suite_load(v->suite, &a->suite, e) : suite_builtin(v->suite, &a->suite, e))
 		return -1;
 	a->family = v->family;
-	a->cache_type = v->cache_type;
+	a->cache_type = a->cache_asked = v->cache_type;
 	if (a->cache_type == NULL && (f = suite_family_find(a->suite, v->family)) != NULL)
 		a->cache_type = f->aliases[0];
 	return 0;
-}
-
-/* The n-th line of the log, shown; "" when there is none. */
-static void
-line_show(const struct appraisal *a, size_t number, char *out, size_t size)
-{
-	const char *p = a->log, *end = a->log + a->log_len, *nl;
-	char *clean = NULL;
-	size_t i, n;
-
-	out[0] = '\0';
-	for (i = 1; number > 0 && p < end; i++, p = nl + 1) {
-		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
-			nl = end;
-		if (i != number)
-			continue;
-		/* without what terminals and Windows add */
-		n = (size_t)(nl - p) < LINE_SHOWN ? (size_t)(nl - p) : LINE_SHOWN;
-		if (tool_clean(p, n, &clean, &n, NULL) == 0)
-			str_show(out, size, clean, n);
-		free(clean);
-		return;
-	}
 }
 
 static const char *
@@ -176,8 +239,9 @@ yes(bool b)
 }
 
 static void
-table_print(const struct elog *l)
+table_print(const struct appraisal *a)
 {
+	const struct elog *l = &a->facts.elog;
 	const struct elog_group *g;
 	int i;
 
@@ -189,7 +253,7 @@ table_print(const struct elog *l)
 	for (i = 0; i < l->group_count; i++) {
 		g = &l->groups[i];
 		printf("%-11s %-20s %-8s %6u %7u %8zu%s\n", g->op, g->tensor, g->backend, (unsigned)g->nodes,
-			(unsigned)g->layers, g->line, g->copied ? "  a copy, to be read" : "");
+			(unsigned)g->layers, g->line + a->facts.lines_before, g->copied ? "  a copy, to be read" : "");
 	}
 	printf("%u graphs\n", (unsigned)l->graphs);
 }
@@ -197,22 +261,20 @@ table_print(const struct elog *l)
 static void
 people_print(const struct appraisal *a)
 {
-	char line[200];
 	const struct smoke_verdict *v = &a->v;
 
-	line_show(a, v->line, line, sizeof line);
 	printf("%s%s%s\n", outcome_name(v->outcome), v->reason ? " " : "", v->reason ? reason_name(v->reason) : "");
 	printf("  %s\n", v->detail);
 	if (v->reason != REASON_NONE && v->hint[0] != '\0')
 		printf("  hint: %s\n", v->hint);
-	if (line[0] != '\0')
-		printf("  line %zu: %s\n", v->line + a->skipped, line);
+	if (a->line[0] != '\0')
+		printf("  line %zu: %.200s\n", v->line, a->line);
 	printf("  accepted %s, allocated %s, dispatched %s%s\n", yes(v->accepted), yes(v->allocated),
 		yes(v->dispatched), a->facts.elog.custom_op ? ", by an op of the family" : a->facts.elog.cache_cast
 		? ", after a cast of the cache" : "");
 	if (a->facts.elog.device[0] != '\0')
 		printf("  device %s %s\n", a->facts.elog.device, a->facts.elog.device_pci);
-	table_print(&a->facts.elog);
+	table_print(a);
 }
 
 static cJSON *
@@ -221,10 +283,8 @@ tree_make(const struct appraisal *a)
 	const struct elog *l = &a->facts.elog;
 	const struct smoke_verdict *v = &a->v;
 	cJSON *o = cJSON_CreateObject(), *list, *g;
-	char line[400];
 	int i;
 
-	line_show(a, v->line, line, sizeof line);
 	if (o == NULL)
 		return NULL;
 	json_add_str(o, "lane", a->lane->name);
@@ -235,8 +295,8 @@ tree_make(const struct appraisal *a)
 	json_add_text(o, "detail", v->detail, strlen(v->detail));
 	json_add_str(o, "hint", v->reason ? v->hint : NULL);
 	if (v->line > 0) {
-		json_add_int(o, "line", (int64_t)(v->line + a->skipped));
-		json_add_text(o, "text", line, strlen(line));
+		json_add_int(o, "line", (int64_t)v->line);
+		json_add_text(o, "text", a->line, strlen(a->line));
 	} else {
 		json_add_null(o, "line");
 		json_add_null(o, "text");
@@ -256,7 +316,7 @@ tree_make(const struct appraisal *a)
 		json_add_str(g, "backend", l->groups[i].backend);
 		json_add_int(g, "nodes", l->groups[i].nodes);
 		json_add_int(g, "layers", l->groups[i].layers);
-		json_add_int(g, "line", (int64_t)(l->groups[i].line + a->skipped));
+		json_add_int(g, "line", (int64_t)(l->groups[i].line + a->facts.lines_before));
 		if (!cJSON_AddItemToArray(list, g)) {
 			cJSON_Delete(g);
 			break;
@@ -266,28 +326,34 @@ tree_make(const struct appraisal *a)
 }
 
 static int
-appraise(struct appraisal *a, const struct input *in, const struct appraise_values *v, struct err *e)
+appraise(struct appraisal *a, struct input *in, const struct appraise_values *v, struct err *e)
 {
-	bool raw = !is_transcript(in);
+	bool streamed, raw, found = false;
 	struct smoke_ask ask;
 
+	if (input_read(in, &a->facts.elog, &streamed, e))
+		return -1;
+	raw = streamed || !is_transcript(in);
 	if (!raw) {
-		a->log = in->text;
-		(void)transcript_take(a, in);
-		if (v->cache_type != NULL)
-			snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", v->cache_type);
+		found = smoke_facts_read(in->text, in->len, &a->facts);
+	} else if (a->cache_type == NULL) {
+		err_set(e, ERR_USAGE, "--family or --cache-type: which K cache type was asked for?");
+		return err_hint(e, "--cache-type q8_0");
 	} else {
-		if (a->cache_type == NULL) {
-			err_set(e, ERR_USAGE, "--family or --cache-type: which K cache type was asked for?");
-			return err_hint(e, "--cache-type q8_0");
-		}
-		raw_take(a, in, v);
+		if (!streamed)
+			elog_parse(in->text, in->len, &a->facts.elog);
+		raw_ask(a, v);
 	}
 	ask = smoke_ask_of(&a->facts, a->lane, suite_placement_of(a->suite, a->family));
 	ask.raw = raw;
+	if (a->cache_asked != NULL)
+		ask.cache_type = a->cache_asked;
 	elog_judge(&a->facts.elog, &ask, &a->v);
 	if (!raw)
-		transcript_judge(a, in);
+		transcript_judge(a, in, found);
+	if (a->cache_asked != NULL)
+		snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_asked);
+	line_show(a, in);
 	return 0;
 }
 
@@ -300,14 +366,13 @@ cmd_appraise(const struct opt_call *call)
 	};
 	const struct appraise_values *v = call->values;
 	struct appraisal *a = calloc(1, sizeof *a);
-	struct input in = {NULL, 0};
+	struct input in = {.path = call->argv[0]};
 	struct err e = {0};
 	int status = EXIT_INCOMPLETE;
 
 	if (a == NULL)
 		err_set(&e, ERR_NOMEM, "no memory");
-	else if (ask_read(a, v, &e) == 0 && input_read(call->argv[0], &in, &e) == 0 &&
-		 appraise(a, &in, v, &e) == 0) {
+	else if (ask_read(a, v, &e) == 0 && appraise(a, &in, v, &e) == 0) {
 		status = exits[a->v.outcome];
 		if (!v->json)
 			people_print(a);

@@ -22,6 +22,10 @@ for family in f16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl; do
 		|| ' ' || json_extract(s.value, '\$.kvDevice') || ' ' || json_extract(s.value, '\$.tokensGenerated') || ' ' ||
 		cast(json_extract(s.value, '\$.distance') as int) || ' ' || (json_extract(s.value, '\$.distance') = 0))" "$r" "json_each(f.j, '\$.smokes') s where json_extract(s.value, '\$.family') = '$family'")" "smoke of $family"
 	[ -s "$d/$target-$family-$family.log" ] || fail "no $target-$family-$family.log"
+	# the line that decided is that line of the gate's own log
+	line=$(query "json_extract(s.value, '\$.decidingLine.number') || ':' || json_extract(s.value, '\$.decidingLine.text')" "$r" "json_each(f.j, '\$.smokes') s where json_extract(s.value, '\$.family') = '$family'")
+	equal "$(sed -n "${line%%:*}p" "$d/$target-$family-$family.log")" "${line#*:}" "deciding line of $family"
+	case $line in *" KV buffer size = "*) ;; *) fail "deciding line of $family: $line" ;; esac
 	[ -s "$d/$target-$family-$family.out" ] || fail "no output of $family"
 	has "$d/$target-graph-smoke.summary" "PASS $family log=$target-$family-$family.log"
 done

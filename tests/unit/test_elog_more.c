@@ -385,6 +385,102 @@ large_log_is_read_once(void **state)
 	free(log);
 }
 
+/* ---- in pieces ---- */
+
+static void
+elog_in_pieces(const char *log, size_t len, size_t piece, struct elog *out)
+{
+	struct elog_stream *s = NULL;
+	struct err e;
+	size_t at, n;
+
+	assert_int_equal(elog_open(out, &s, &e), 0);
+	for (at = 0; at < len; at += n) {
+		n = len - at < piece ? len - at : piece;
+		elog_add(s, log + at, n);
+	}
+	elog_close(s);
+}
+
+static void
+log_read_in_pieces_says_the_same(void **state)
+{
+	static const size_t pieces[] = {1, 2, 7, 80, 4096, 65536, MAX_LOG};
+	struct elog *whole = calloc(1, sizeof *whole), *parts = calloc(1, sizeof *parts);
+	size_t i, k, len;
+	char *log;
+
+	(void)state;
+	assert_true(whole != NULL && parts != NULL);
+	for (i = 0; i < str_count(goods); i++) {
+		log = read_log(goods[i].file, &len);
+		elog_parse(log, len, whole);
+		for (k = 0; k < str_count(pieces); k++) {
+			elog_in_pieces(log, len, pieces[k], parts);
+			assert_memory_equal(whole, parts, sizeof *whole);
+		}
+		/* without its last newline; with a lone CR in a line */
+		log[len / 2] = '\r';
+		elog_parse(log, len - 1, whole);
+		elog_in_pieces(log, len - 1, 100, parts);
+		assert_memory_equal(whole, parts, sizeof *whole);
+		free(log);
+	}
+	elog_parse("", 0, whole);
+	elog_in_pieces("", 0, 1, parts);
+	assert_memory_equal(whole, parts, sizeof *whole);
+	free(whole);
+	free(parts);
+}
+
+/* What is behind the room for a line may be a node on the CPU. */
+static void
+line_longer_than_its_room_is_no_pass(void **state)
+{
+	struct elog *l = calloc(1, sizeof *l);
+	struct smoke_ask ask = {.lane = lane("cuda"), .cache_type = "q8_0", .tokens = 4};
+	struct smoke_verdict v;
+	size_t size = ELOG_MAX_RAW + (ELOG_MAX_RAW >> 1), n = sizeof GOOD - sizeof EVAL;
+	char *log = malloc(size);
+
+	(void)state;
+	assert_true(l != NULL && log != NULL);
+	memcpy(log, GOOD, n);
+	memset(log + n, '\r', size - n);
+	memcpy(log + size - sizeof EVAL, "\n" EVAL, sizeof EVAL);
+	elog_in_pieces(log, size - 1, 65536, l);
+	elog_judge(l, &ask, &v);
+	assert_int_equal(v.reason, REASON_LOG_TOO_QUIET);
+	free(log);
+	free(l);
+}
+
+static void
+sentence_and_verdict_name_the_line_of_the_file(void **state)
+{
+	static const char log[] = HEAD GRAPH WRITE SCORE("  CPU") EVAL;
+	struct elog *l = calloc(1, sizeof *l);
+	struct smoke_ask ask = {.lane = lane("cuda"), .cache_type = "q8_0", .tokens = 4, .lines_before = 100};
+	struct smoke_verdict v;
+	struct suite *su = NULL;
+	struct err e;
+
+	(void)state;
+	assert_non_null(l);
+	assert_int_equal(suite_builtin("eliza-1", &su, &e), 0);
+	elog_parse(log, sizeof log - 1, l);
+	elog_judge(l, &ask, &v);
+	/* device, layers, two of the cache, reserved, the graph, its write: then the node */
+	assert_int_equal(v.line, 108);
+	assert_non_null(strstr(v.detail, "MUL_MAT kq-0 in line 108 of the log"));
+	ask.placement = suite_placement_of(su, "f16");
+	elog_judge(l, &ask, &v);
+	assert_int_equal(v.line, 108);
+	assert_non_null(strstr(v.detail, "MUL_MAT kq on CPU in 1 layer, 1 nodes of 1 graphs, the first in line 108"));
+	suite_free(su);
+	free(l);
+}
+
 /* ---- at random, the same every time ---- */
 
 static uint32_t
@@ -510,6 +606,9 @@ main(void)
 		cmocka_unit_test(device_of_another_lane_is_no_pass),
 		cmocka_unit_test(abort_of_an_op_in_every_spelling_is_op_not_supported),
 		cmocka_unit_test(large_log_is_read_once),
+		cmocka_unit_test(log_read_in_pieces_says_the_same),
+		cmocka_unit_test(line_longer_than_its_room_is_no_pass),
+		cmocka_unit_test(sentence_and_verdict_name_the_line_of_the_file),
 		cmocka_unit_test(damage_makes_no_pass_of_a_failure),
 		cmocka_unit_test(foreign_lines_make_no_failure_of_a_pass),
 	};
