@@ -23,6 +23,33 @@ architecture_ok(const struct suite_mtp *m, const struct spec_facts *f)
 	return m->architecture_count == 0;
 }
 
+static void
+drafter_hint(struct judgement *out)
+{
+	snprintf(out->hint, sizeof out->hint, "name a drafter with layers of multi-token prediction with --draft-model");
+}
+
+/* Of the drafter: its name, or that it has layers to predict more than one token. */
+static bool
+drafter_wrong(const struct suite_mtp *m, const struct spec_facts *f, struct judgement *out)
+{
+	int i;
+
+	for (i = 0; i < m->drafter_count; i++)
+		if (strcmp(m->drafters[i], f->draft_architecture) == 0)
+			return false;
+	if (m->drafter_count == 0 || f->nextn)
+		return false;
+	if (f->draft_architecture[0] == '\0')
+		judgement_set(out, REASON_LOG_TOO_QUIET, "the log names no drafter's architecture, and no layers of "
+			"multi-token prediction");
+	else
+		judgement_set(out, REASON_MODEL_NOT_SUITABLE, "the drafter is a %s, the claim is about %s",
+			f->draft_architecture, m->drafters[0]);
+	drafter_hint(out);
+	return true;
+}
+
 static bool
 cache_wrong(const struct spec_facts *f, const struct lane *lane, struct judgement *out)
 {
@@ -79,6 +106,10 @@ facts_judge(const struct judge_ask *ask, const char *type, const struct spec_fac
 
 	if (f->refused) {
 		judgement_set(out, REASON_SPEC_NOT_IN_BUILD, "%s", f->error);
+	} else if (f->no_layers) {
+		judgement_set(out, REASON_MODEL_NOT_SUITABLE, "the engine says that the drafter has no layers of "
+			"multi-token prediction");
+		drafter_hint(out);
 	} else if (f->architecture[0] == '\0') {
 		judgement_set(out, REASON_LOG_TOO_QUIET, "the log does not name the model's architecture");
 	} else if (!architecture_ok(m, f)) {
@@ -87,7 +118,8 @@ facts_judge(const struct judge_ask *ask, const char *type, const struct spec_fac
 	} else if (!f->flash_on || f->flash_off) {
 		judgement_set(out, REASON_FLASH_ATTN_OFF, f->flash_off ? "the engine switched flash attention off"
 			: "no line says that flash attention is on");
-	} else if (!cache_wrong(f, ask->lane, out) && !speculation_wrong(m, type, f, out)) {
+	} else if (!cache_wrong(f, ask->lane, out) && !speculation_wrong(m, type, f, out) &&
+		   !drafter_wrong(m, f, out)) {
 		rate = (double)f->accepted / (double)f->drafted;
 		judgement_set(out, REASON_NONE, "%s, flash attention, K %s V %s on %s, %s accepted %lld of %lld (%.1f %%%s)",
 			f->architecture, f->kv[0].k, f->kv[0].v, f->kv_device, f->implementation,
@@ -127,7 +159,7 @@ judge_mtp(const char *log, size_t len, const struct judge_ask *ask, struct judge
 				ntstatus_show(s.exit, status, sizeof status);
 				judgement_set(out, ntstatus_not_loaded(s.exit) ? REASON_TOOL_BROKEN : REASON_ENGINE_CRASH,
 					"the engine ended with %s", status);
-			} else if (s.exit != 0 && !f->refused)
+			} else if (s.exit != 0 && !f->refused && !f->no_layers)
 				judgement_set(out, REASON_ENGINE_EXIT, "the engine ended with exit code %d", s.exit);
 			else
 				facts_judge(ask, judge_argv_value(json_get(o, "argv"), "--spec-type", "--spec-type"), f, out);

@@ -168,6 +168,13 @@ on_none(struct parse *p, const struct span *caps, struct span line)
 }
 
 static void
+on_no_layers(struct parse *p, const struct span *caps, struct span line)
+{
+	(void)caps, (void)line;
+	p->f->no_layers = true;
+}
+
+static void
 on_refused(struct parse *p, const struct span *caps, struct span line)
 {
 	(void)caps;
@@ -265,6 +272,7 @@ static const struct row rows[] = {
 	{"adding speculative implementation '%*'", on_implementation},
 	{"%*disabling speculative implementation '%*'%*", on_disabled},
 	{"%*no implementations specified for speculative decoding%*", on_none},
+	{"%*context type MTP requested but model doesn't contain MTP layers%*", on_no_layers},
 	{"%*invalid argument: --spec-type%*", on_refused},
 	{"%*error while handling argument \"--spec-type\"%*", on_refused},
 	{"%*unknown speculative type%*", on_refused},

@@ -29,6 +29,7 @@ struct spec_facts {
 	char implementation[40];    /* "draft-mtp" of the line that adds it; "" none */
 	bool other;                 /* another speculator was added */
 	bool none;                  /* "no implementations specified" */
+	bool no_layers;             /* the drafter has none for multi-token prediction */
 	bool refused;               /* the option or its value is unknown */
 	int64_t drafted, accepted;  /* -1: not said */
 	char counters[160];         /* the line that said it */

@@ -235,8 +235,8 @@ ops(struct suite *s, struct err *e)
 static int
 mtp(struct suite *s, struct err *e)
 {
-	static const char *const known[] = {"types", "architectures", "drafter", "tokens", "draftMax",
-		"floor", "ceiling", NULL};
+	static const char *const known[] = {"types", "architectures", "drafter", "drafters", "tokens",
+		"draftMax", "floor", "ceiling", NULL};
 	const cJSON *o = json_get(s->root, "mtp");
 	struct suite_mtp *m = &s->mtp;
 
@@ -246,6 +246,8 @@ mtp(struct suite *s, struct err *e)
 	if (json_known(o, known, e) ||
 	    names(o, "types", m->types, SUITE_MAX_ALIASES, &m->type_count, e) ||
 	    names(o, "architectures", m->architectures, SUITE_MAX_ALIASES, &m->architecture_count, e) ||
+	    (json_get(o, "drafters") != NULL &&
+		    names(o, "drafters", m->drafters, SUITE_MAX_ALIASES, &m->drafter_count, e)) ||
 	    json_need_int(o, "tokens", 1, 4096, &m->tokens, e) ||
 	    json_need_int(o, "draftMax", 1, 64, &m->draft_max, e))
 		return err_wrap(e, "mtp");

@@ -75,6 +75,10 @@ struct suite_mtp {
 	const char *architectures[SUITE_MAX_ALIASES]; /* of the model; none: any */
 	int architecture_count;
 	bool drafter;             /* a drafter's file must be named */
+	/* Architectures of the drafter; a model with layers of multi-token prediction is one
+	 * whatever its name.  None: any. */
+	const char *drafters[SUITE_MAX_ALIASES];
+	int drafter_count;
 	int64_t tokens, draft_max;
 	double floor, ceiling;    /* of accepted over drafted; above the ceiling is told */
 };

@@ -14,48 +14,11 @@
 #include "common/plat.h"
 #include "common/spec.h"
 #include "common/str.h"
+#include "tests/unit/spec_help.h"
 
-#define B "#verify 0011223344556677 "
-#define HEAD "0.00.000.001 I llama_model_loader: - kv   0:                       general.architecture str              = gemma4\n"
-#define FLASH "0.00.000.001 I llama_context: flash_attn    = enabled\n"
-#define CACHE "0.00.000.001 I llama_kv_cache:      CUDA0 KV buffer size =     8.00 MiB\n" \
-	"0.00.000.001 I llama_kv_cache: size =    8.00 MiB (  2048 cells,   2 layers,  1/1 seqs), K (q8_0):    4.00 MiB, V (q8_0):    4.00 MiB\n"
-#define ADDED "0.00.000.001 I common_speculative_init: adding speculative implementation 'draft-mtp'\n"
-#define COUNTS "7.02.255.331 I statistics draft-mtp: #calls(b,g,a) = 1 84 84, #gen drafts = 84, #acc drafts = 70, " \
-	"#gen tokens = 159, #acc tokens = 111, dur(b,g,a) = 0.016, 825.426, 2.174 ms\n"
+#define HEAD ARCH DRAFTER
+#define COUNTS STATISTICS("draft-mtp", "159", "111")
 #define GOOD HEAD FLASH CACHE ADDED COUNTS
-
-static struct judgement
-judged_with(const char *text, size_t len, const char *argv, int exit)
-{
-	static char log[400000];
-	struct suite *s = NULL;
-	struct judge_ask ask = {.lane = lane_find("cuda")};
-	struct judgement j;
-	size_t n;
-
-	assert_int_equal(suite_builtin("eliza-1-gemma", &s, NULL), 0);
-	ask.suite = s;
-	n = (size_t)snprintf(log, sizeof log, B "run {\"argv\":[\"/e/llama-cli\",\"-m\",\"g.gguf\"%s]}\n", argv);
-	memcpy(log + n, text, len);
-	n += len;
-	if (len > 0 && text[len - 1] != '\n')
-		log[n++] = '\n';
-	n += (size_t)snprintf(log + n, sizeof log - n, B "end {\"exit\":%d,\"signal\":0,\"ms\":1,\"bytes\":%zu,"
-		"\"dropped\":0}\n", exit, len);
-	judge_of(GATE_MTP)(log, n, &ask, &j);
-	suite_free(s);
-	return j;
-}
-
-static void
-gives(const char *text, enum reason wanted)
-{
-	struct judgement j = judged_with(text, strlen(text), ",\"--spec-type\",\"draft-mtp\"", 0);
-
-	if (j.reason != wanted)
-		fail_msg("wanted %s, got %s: %s\n%s", reason_name(wanted), reason_name(j.reason), j.detail, text);
-}
 
 static void
 drafts_that_were_accepted_are_a_pass_in_each_spelling(void **state)
@@ -119,10 +82,10 @@ static void
 words_of_the_command_line_count(void **state)
 {
 	(void)state;
-	assert_int_equal(judged_with(GOOD, strlen(GOOD), "", 0).reason, REASON_SPEC_NOT_USED);
-	assert_int_equal(judged_with(GOOD, strlen(GOOD), ",\"--spec-type\",\"dflash\"", 0).reason, REASON_SPEC_NOT_USED);
-	assert_int_equal(judged_with(GOOD, strlen(GOOD), ",\"--spec-type\",\"draft-mtp\"", 1).reason, REASON_ENGINE_EXIT);
-	assert_int_equal(judged_with("error: invalid argument: --spec-type\n", 37, ",\"--spec-type\",\"draft-mtp\"", 1).reason,
+	assert_int_equal(judged(GOOD, strlen(GOOD), "cuda", "", 0).reason, REASON_SPEC_NOT_USED);
+	assert_int_equal(judged(GOOD, strlen(GOOD), "cuda", ",\"--spec-type\",\"dflash\"", 0).reason, REASON_SPEC_NOT_USED);
+	assert_int_equal(judged(GOOD, strlen(GOOD), "cuda", MTP_ARGV, 1).reason, REASON_ENGINE_EXIT);
+	assert_int_equal(judged("error: invalid argument: --spec-type\n", 37, "cuda", MTP_ARGV, 1).reason,
 		REASON_SPEC_NOT_IN_BUILD);
 }
 
@@ -134,7 +97,7 @@ no_part_of_a_good_log_passes(void **state)
 
 	(void)state;
 	for (n = 0; n + 45 < strlen(GOOD); n++) {
-		j = judged_with(GOOD, n, ",\"--spec-type\",\"draft-mtp\"", 0);
+		j = judged(GOOD, n, "cuda", MTP_ARGV, 0);
 		if (j.outcome == OUTCOME_PASS)
 			fail_msg("cut at %zu: %s", n, j.detail);
 	}
@@ -158,14 +121,14 @@ published_runs_are_refused(void **state)
 		print_message("skipped: %s is not here\n", path);
 		skip();
 	}
-	assert_int_not_equal(judged_with(text, len, ",\"--spec-type\",\"draft-mtp\"", 0).outcome, OUTCOME_PASS);
+	assert_int_not_equal(judged(text, len, "cuda", MTP_ARGV, 0).outcome, OUTCOME_PASS);
 	free(text);
 	for (i = 0; i < str_count(files); i++) {
 		snprintf(path, sizeof path, "%s%s", root, files[i]);
 		assert_int_equal(json_load(path, 4u << 20, &o, NULL), 0);
 		cJSON_ArrayForEach(r, json_get(o, "runtime"))
-			assert_int_not_equal(judged_with(json_str(r, "outputTail"), strlen(json_str(r, "outputTail")),
-				",\"--spec-type\",\"dflash\"", 0).outcome, OUTCOME_PASS);
+			assert_int_not_equal(judged(json_str(r, "outputTail"), strlen(json_str(r, "outputTail")),
+				"cuda", ",\"--spec-type\",\"dflash\"", 0).outcome, OUTCOME_PASS);
 		cJSON_Delete(o);
 	}
 }

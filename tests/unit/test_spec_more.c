@@ -14,76 +14,16 @@
 #include "common/plat.h"
 #include "common/spec.h"
 #include "common/str.h"
+#include "tests/unit/spec_help.h"
 
-#define B "#verify 0011223344556677 "
-#define ARCH "0.00.000.001 I llama_model_loader: - kv   0:                       general.architecture str              = gemma4\n"
-#define DRAFTER "0.00.000.002 I llama_model_loader: - kv   0:                       general.architecture str              = gemma4-assistant\n" \
-	"0.00.000.002 I llama_model_loader: - kv   9:        gemma4-assistant.nextn_predict_layers u32              = 4\n"
-#define FLASH "0.00.000.003 I llama_context: flash_attn            = enabled\n"
-#define SIZES(k, v) "0.00.000.004 I llama_kv_cache: size =    8.00 MiB (  2048 cells,   2 layers,  1/1 seqs), K (" k "):    4.00 MiB, V (" v "):    4.00 MiB\n"
-#define BUFFER(d) "0.00.000.004 I llama_kv_cache:      " d " KV buffer size =     8.00 MiB\n"
-#define CACHE BUFFER("CUDA0") SIZES("q8_0", "q8_0")
-#define ADDED "0.00.000.005 I common_speculative_init: adding speculative implementation 'draft-mtp'\n"
-#define STATISTICS(type, made, taken) "7.02.255.331 I statistics " type ": #calls(b,g,a) = 1 84 84, #gen drafts = 84, #acc drafts = 70, " \
-	"#gen tokens = " made ", #acc tokens = " taken ", dur(b,g,a) = 0.016, 825.426, 2.174 ms\n"
-#define FRONT ARCH DRAFTER FLASH CACHE
 #define PUBLISHED "../shared/upstream-data/plugins/plugin-local-inference/native/verify/evidence/platform/"
-
-static struct judgement
-judged(const char *text, size_t len, const char *lane, const char *argv, int exit)
-{
-	static char log[400000];
-	struct suite *s = NULL;
-	struct judge_ask ask = {.lane = lane_find(lane)};
-	struct judgement j;
-	size_t n;
-
-	assert_non_null(ask.lane);
-	assert_int_equal(suite_builtin("eliza-1-gemma", &s, NULL), 0);
-	ask.suite = s;
-	n = (size_t)snprintf(log, sizeof log, B "run {\"argv\":[\"/e/llama-cli\",\"-m\",\"g.gguf\"%s]}\n", argv);
-	assert_true(n + len + 200 < sizeof log);
-	memcpy(log + n, text, len);
-	n += len;
-	if (len > 0 && text[len - 1] != '\n')
-		log[n++] = '\n';
-	n += (size_t)snprintf(log + n, sizeof log - n, B "end {\"exit\":%d,\"signal\":0,\"ms\":1,\"bytes\":%zu,"
-		"\"dropped\":0}\n", exit, len);
-	judge_of(GATE_MTP)(log, n, &ask, &j);
-	suite_free(s);
-	return j;
-}
-
-static void
-gives_on(const char *lane, const char *text, enum reason wanted)
-{
-	struct judgement j = judged(text, strlen(text), lane, ",\"--spec-type\",\"draft-mtp\"", 0);
-
-	if (j.reason != wanted)
-		fail_msg("wanted %s, got %s: %s\n%s", reason_name(wanted), reason_name(j.reason), j.detail, text);
-}
-
-static void
-gives(const char *text, enum reason wanted)
-{
-	gives_on("cuda", text, wanted);
-}
-
-/* No pass, whatever the reason is. */
-static void
-refuses(const char *text)
-{
-	struct judgement j = judged(text, strlen(text), "cuda", ",\"--spec-type\",\"draft-mtp\"", 0);
-
-	if (j.outcome == OUTCOME_PASS)
-		fail_msg("passed: %s\n%s", j.detail, text);
-}
 
 static void
 terminals_and_windows_do_not_change_a_good_log(void **state)
 {
 	(void)state;
 	gives("\xef\xbb\xbf" "build: 1\r\n" "0.00.000.001 I llama_model_loader: - kv   0: general.architecture str = gemma4\r\n"
+		"0.00.000.002 I llama_model_loader: - kv   0: general.architecture str = gemma4-assistant\r\n"
 		"0.00.000.003 I llama_context: flash_attn    = enabled\r\n"
 		"0.00.000.004 I llama_kv_cache:      CUDA0 KV buffer size =     8.00 MiB\r\n"
 		"0.00.000.004 I llama_kv_cache: size =    8.00 MiB (  2048 cells,   2 layers,  1/1 seqs), K (q8_0):    4.00 MiB, V (q8_0):    4.00 MiB\r\n"
@@ -99,8 +39,8 @@ static void
 every_lane_has_its_own_device(void **state)
 {
 	(void)state;
-	gives_on("vulkan", ARCH FLASH BUFFER("Vulkan0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
-	gives_on("rocm", ARCH FLASH BUFFER("ROCm0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
+	gives_on("vulkan", ARCH DRAFTER FLASH BUFFER("Vulkan0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
+	gives_on("rocm", ARCH DRAFTER FLASH BUFFER("ROCm0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"), REASON_NONE);
 	gives_on("vulkan", ARCH FLASH BUFFER("CUDA0") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"),
 		REASON_KV_NOT_ON_DEVICE);
 	gives_on("cuda", ARCH FLASH BUFFER("CUDA_Host") SIZES("f16", "f16") ADDED STATISTICS("draft-mtp", "159", "111"),
@@ -120,13 +60,13 @@ every_stock_type_passes_and_every_fork_type_does_not(void **state)
 
 	(void)state;
 	for (i = 0; i < str_count(stock); i++) {
-		snprintf(text, sizeof text, ARCH FLASH BUFFER("CUDA0") "llama_kv_cache: size = 8.00 MiB ( 2048 cells, 2 layers, 1/1 seqs), "
+		snprintf(text, sizeof text, ARCH DRAFTER FLASH BUFFER("CUDA0") "llama_kv_cache: size = 8.00 MiB ( 2048 cells, 2 layers, 1/1 seqs), "
 			"K (%s): 4.00 MiB, V (%s): 4.00 MiB\n" ADDED STATISTICS("draft-mtp", "159", "111"), stock[i], stock[i]);
 		gives(text, REASON_NONE);
 	}
 	for (i = 0; i < str_count(fork); i++)
 		for (k = 0; k < 2; k++) {
-			snprintf(text, sizeof text, ARCH FLASH BUFFER("CUDA0") "llama_kv_cache: size = 8.00 MiB ( 2048 cells, 2 layers, 1/1 seqs), "
+			snprintf(text, sizeof text, ARCH DRAFTER FLASH BUFFER("CUDA0") "llama_kv_cache: size = 8.00 MiB ( 2048 cells, 2 layers, 1/1 seqs), "
 				"K (%s): 4.00 MiB, V (%s): 4.00 MiB\n" ADDED STATISTICS("draft-mtp", "159", "111"), k ? "q8_0" : fork[i],
 				k ? fork[i] : "q8_0");
 			gives(text, REASON_KV_NOT_STOCK);
@@ -266,7 +206,7 @@ a_good_run_that_ended_badly_is_no_pass(void **state)
 static void
 each_line_of_a_good_log_is_needed(void **state)
 {
-	static const char *const lines[] = {ARCH, FLASH, BUFFER("CUDA0"), SIZES("q8_0", "q8_0"), ADDED,
+	static const char *const lines[] = {ARCH, DRAFTER, FLASH, BUFFER("CUDA0"), SIZES("q8_0", "q8_0"), ADDED,
 		STATISTICS("draft-mtp", "159", "111")};
 	char text[4096];
 	size_t skip, i;
@@ -422,10 +362,84 @@ a_speculator_that_was_switched_off_again_is_not_used(void **state)
 		"MTP: drafted 100 accepted 44\n", REASON_SPEC_NOT_USED);
 }
 
+/* ---- the drafter ---- */
+
+static void
+drafter_is_one_by_its_name_or_by_its_layers(void **state)
+{
+	static const char rest[] = FLASH CACHE ADDED STATISTICS("draft-mtp", "159", "111");
+	static const struct {
+		const char *drafter;
+		enum reason wanted;
+	} rows[] = {
+		{"- kv 0: general.architecture str = gemma4-assistant\n", REASON_NONE},
+		{"- kv 0: general.architecture str = gemma4x\nllama_model_loader: - kv 9: gemma4x.nextn_predict_layers u32 = 1\n", REASON_NONE},
+		/* layers of the model itself */
+		{"- kv 9: gemma4.nextn_predict_layers u32 = 1\n", REASON_NONE},
+		{"- kv 9: gemma4.nextn_predict_layers u32 = 0\n", REASON_LOG_TOO_QUIET},
+		{"", REASON_LOG_TOO_QUIET},
+		/* the model again, as with --fit on */
+		{"- kv 0: general.architecture str = gemma4\n", REASON_LOG_TOO_QUIET},
+		{"- kv 0: general.architecture str = llama\n", REASON_MODEL_NOT_SUITABLE},
+		{"- kv 0: general.architecture str = gemma3\n", REASON_MODEL_NOT_SUITABLE},
+		{"- kv 0: general.architecture str = gemma4-assistan\n", REASON_MODEL_NOT_SUITABLE},
+	};
+	char text[4096];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(rows); i++) {
+		snprintf(text, sizeof text, ARCH "%s%s%s", rows[i].drafter[0] ? "llama_model_loader: " : "", rows[i].drafter, rest);
+		gives(text, rows[i].wanted);
+	}
+}
+
+/* What llama.cpp v0.4.0 printed with a drafter that has no such layers, and its end. */
+static void
+drafter_without_layers_is_blocked_and_no_failure(void **state)
+{
+	static const char said[] = ARCH "0.00.776.825 I llama_model_loader: - kv   0:                       general.architecture str              = llama\n"
+		FLASH CACHE "0.00.782.181 W llama_init_from_model: context type MTP requested but model doesn't contain MTP layers\n"
+		"0.00.782.182 E common_speculative_init_result: failed to create MTP context\n"
+		"0.00.782.198 E srv    load_model: failed to create MTP context\n"
+		"|0.00.792.742 E srv  llama_server: exiting due to model loading error\n";
+	struct judgement j = judged(said, sizeof said - 1, "cuda", MTP_ARGV, 1);
+
+	(void)state;
+	assert_int_equal(j.reason, REASON_MODEL_NOT_SUITABLE);
+	assert_int_equal(j.outcome, OUTCOME_BLOCKED);
+	assert_non_null(strstr(j.detail, "no layers of multi-token prediction"));
+	assert_non_null(strstr(j.hint, "--draft-model"));
+}
+
+/* A real run of v0.4.0 with a drafter of the simple kind, and one whose drafts were all
+ * given up: good counters, of another speculator; none, of the right one. */
+static void
+real_counters_of_a_simple_drafter_are_no_claim(void **state)
+{
+	static const char simple[] = FRONT "0.00.939.662 I spec common_specu: adding speculative implementation 'draft-simple'\n"
+		"0.03.778.174 I slot print_timing: id  0 | task 0 | draft acceptance = 1.00000 (   15 accepted /    15 generated), mean len =  2.88\n"
+		"0.03.778.197 I slot print_timing: id  0 | task 0 |      acc per pos = (1.000, 0.875)\n"
+		"0.03.778.368 I spec common_specu: statistics     draft-simple: #calls(b,g,a) =    1      8      8, #gen drafts =      8, "
+		"#acc drafts =     8, #gen tokens =     15, #acc tokens =    15, #mean acc len = 2.88, #acc rate/pos = (1.000, 0.875), dur(b,g,a) = 0.0\n";
+	static const char none[] = FRONT "0.00.939.662 I spec common_specu: adding speculative implementation 'draft-mtp'\n"
+		"0.03.778.368 I spec common_specu: statistics        draft-mtp: #calls(b,g,a) =    1     23      0, #gen drafts =      0, "
+		"#acc drafts =     0, #gen tokens =      0, #acc tokens =     0, #mean acc len = 0.00, #acc rate/pos = (), dur(b,g,a) = 0.0\n";
+
+	(void)state;
+	assert_int_equal(judged(simple, sizeof simple - 1, "cuda", ",\"--spec-type\",\"draft-simple\"", 0).reason,
+		REASON_SPEC_NOT_USED);
+	assert_int_equal(judged(simple, sizeof simple - 1, "cuda", MTP_ARGV, 0).reason, REASON_SPEC_NOT_USED);
+	gives(none, REASON_NO_DRAFT_ACCEPTED);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(drafter_is_one_by_its_name_or_by_its_layers),
+		cmocka_unit_test(drafter_without_layers_is_blocked_and_no_failure),
+		cmocka_unit_test(real_counters_of_a_simple_drafter_are_no_claim),
 		cmocka_unit_test(terminals_and_windows_do_not_change_a_good_log),
 		cmocka_unit_test(every_lane_has_its_own_device),
 		cmocka_unit_test(every_stock_type_passes_and_every_fork_type_does_not),
