@@ -160,6 +160,18 @@ gate_toolchain(struct work *w, struct gate *g)
 	gate_close(w, g, t);
 }
 
+/* Why a lane says no more: one sentence for people, NULL where it says all. */
+static const char *
+lane_words(const struct target *target, bool asked, bool known)
+{
+	if (target == NULL)
+		return "this host is not of the kind that the lane is for";
+	if (!asked)
+		return "a device's driver is asked by a run's own gates only, as a look from beside would "
+		       "disturb the run that holds the device; `verify-agent doctor` asks it now";
+	return known ? NULL : "the processor could not be asked";
+}
+
 int
 work_host(cJSON **out, struct err *e)
 {
@@ -197,6 +209,7 @@ work_host(cJSON **out, struct err *e)
 			json_add_str(l, "reasonCode", known ? NULL
 				: reason_name(target == NULL ? REASON_WRONG_HOST
 					: asked ? REASON_PROBE_UNREADABLE : REASON_NOT_ASKED)) &&
+			json_add_str(l, "detail", lane_words(target, asked, known)) &&
 			json_add_str(l, "features", known ? d.features : NULL);
 	}
 	if (!ok) {

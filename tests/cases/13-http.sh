@@ -26,6 +26,10 @@ case $(field "$T/host" 'lanes[0].deviceClass') in
 linux-*-cpu/*/*) ;;
 *) fail "device class: $(cat "$T/host")" ;;
 esac
+# A lane whose driver is not asked says so in words, and who asks it.
+equal "cuda skipped not_asked" "$(field "$T/host" 'lanes[1].name') $(field "$T/host" 'lanes[1].outcome') $(field "$T/host" 'lanes[1].reasonCode')" "a lane of a GPU"
+field "$T/host" 'lanes[1].detail' | grep -q "run's own gates only.*doctor" || fail "why no driver is asked: $(field "$T/host" 'lanes[1].detail')"
+equal "" "$(field "$T/host" 'lanes[0].detail')" "a lane that says all"
 
 equal 405 "$(code /v1/health -X DELETE -D "$T/head")" "DELETE of health"
 grep -qi '^allow: .*GET' "$T/head" || fail "405 says what is allowed"
