@@ -402,6 +402,13 @@ disagree(struct judgement *out, const struct agree_source *a, const struct agree
 		a->row->name, x[0] ? x : "nothing", b->row->name, y[0] ? y : "nothing");
 }
 
+/* A number stands where a program is older than the driver. */
+static bool
+is_driver_name(const char *id)
+{
+	return isupper((unsigned char)id[0]) && !str_starts(id, "UNKNOWN");
+}
+
 /* Members that two answers of one device must have in common when both know them. */
 static bool
 members_agree(const struct agree *g, const struct agree_source *a, const struct tool_device *x,
@@ -416,7 +423,7 @@ members_agree(const struct agree *g, const struct agree_source *a, const struct 
 		disagree(out, a, b, "name", x->name, y->name);
 	else if (x->driver[0] && y->driver[0] && a->row->api == API_CUDA && strcmp(x->driver, y->driver) != 0)
 		disagree(out, a, b, "driver", x->driver, y->driver);
-	else if (x->driver_id[0] && y->driver_id[0] && strcmp(x->driver_id, y->driver_id) != 0)
+	else if (is_driver_name(x->driver_id) && is_driver_name(y->driver_id) && strcmp(x->driver_id, y->driver_id) != 0)
 		disagree(out, a, b, "driver id", x->driver_id, y->driver_id);
 	else
 		return true;

@@ -11,6 +11,7 @@
 #include "common/agree.h"
 #include "common/judge_impl.h"
 #include "common/str.h"
+#include "common/tool_impl.h"
 
 /* The source whose devices a lane runs on, and those that know more of them. */
 static const struct {
@@ -112,29 +113,9 @@ level_of(enum api api, const struct tool_device *d, char *out, size_t size)
 /* ---- choice ---- */
 
 static bool
-is_molten(const struct tool_device *d)
-{
-	return strstr(d->driver_id, "MOLTENVK") != NULL;
-}
-
-/* Vulkan by way of another system's graphics. */
-static bool
-is_layered(const struct tool_device *d)
-{
-	return is_molten(d) || strcmp(d->driver_id, "MESA_DOZEN") == 0;
-}
-
-static bool
-is_virtual(const struct tool_device *d)
-{
-	return strcmp(d->driver_id, "MESA_VENUS") == 0 ||
-		(d->type == TYPE_VIRTUAL && !d->vgpu && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") != 0);
-}
-
-static bool
 is_hardware(const struct tool_device *d)
 {
-	return !d->software && !is_layered(d) && !is_virtual(d) && d->state[0] == '\0';
+	return !d->software && tool_layer(d) == NULL && !tool_is_virtual(d) && d->state[0] == '\0';
 }
 
 static bool
@@ -313,12 +294,12 @@ static bool
 device_refused(const struct agree *g, const struct lane *lane, const struct tool_device *d,
 	struct judgement *out)
 {
-	if (is_layered(d))
+	if (tool_layer(d) != NULL)
 		judgement_set(out, REASON_WRONG_DEVICE, "%.80s is reached through %s, which is no native Vulkan",
-			d->name, is_molten(d) ? "MoltenVK" : "Direct3D 12");
+			d->name, tool_layer(d));
 	else if (lane->api == API_VULKAN && d->type == TYPE_UNKNOWN)
 		judgement_set(out, REASON_WRONG_DEVICE, "%.80s does not say that it is a GPU", d->name);
-	else if (is_virtual(d))
+	else if (tool_is_virtual(d))
 		judgement_set(out, REASON_EMULATOR, "%.100s is a virtual device", d->name);
 	else if (d->software && !g->software_allowed)
 		judgement_set(out, REASON_SOFTWARE_DEVICE, "%.100s computes on the processor", d->name);

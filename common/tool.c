@@ -267,7 +267,7 @@ tool_is_software_name(const char *name)
 bool
 tool_is_software(const struct tool_device *d)
 {
-	static const char *const drivers[] = {"GOOGLE_SWIFTSHADER", "MESA_LLVMPIPE"};
+	static const char *const drivers[] = {"GOOGLE_SWIFTSHADER", "MESA_LLVMPIPE", "APE_SOFT"};
 	size_t i;
 
 	for (i = 0; i < str_count(drivers); i++)
@@ -384,8 +384,13 @@ tool_refused(const struct tool_refusal *rows, size_t count, const char *text,
 static void
 start_failed(const char *text, int exit, struct tool_answer *out)
 {
-	static const char *const words[] = {": not found\n", "command not found",
-		"is not recognized as "};
+	/* of shells in some languages */
+	static const char *const words[] = {": not found\n", "command not found", "is not recognized as ",
+		"nicht gefunden", "commande introuvable", "orden no encontrada", "comando non trovato",
+		"konnte nicht gefunden werden", "n\xe2\x80\x99""est pas reconnu", "n'est pas reconnu",
+		"no se reconoce como un comando", "\xe6\x9c\xaa\xe6\x89\xbe\xe5\x88\xb0\xe5\x91\xbd\xe4\xbb\xa4",
+		"\xe3\x82\xb3\xe3\x83\x9e\xe3\x83\xb3\xe3\x83\x89\xe3\x81\x8c\xe8\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b"
+		"\xe3\x82\x8a\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93"};
 	size_t i;
 
 	if (out->count > 0 || out->backend_count > 0 || (out->reason != REASON_UNKNOWN_TOOL_FORMAT &&

@@ -21,7 +21,8 @@
 #include "common/lane.h"
 
 #define TOOL_MAX_BYTES (4u << 20) /* of one output; longer is unknown_tool_format */
-#define TOOL_MAX_DEVICES 64
+#define TOOL_MAX_DEVICES 160 /* 16 cards in 7 slices, and room */
+#define TOOL_MAX_BACKENDS 64
 #define TOOL_MAX_NOTES 8
 
 enum tool_kind {
@@ -102,7 +103,7 @@ struct tool_answer {
 	int count;
 	bool overflow;          /* more devices or ops than fit: proves nothing */
 	/* test-backend-ops */
-	struct tool_backend backend[TOOL_MAX_DEVICES];
+	struct tool_backend backend[TOOL_MAX_BACKENDS];
 	int backend_count;
 	struct tool_op op[TOOL_MAX_OPS];
 	int op_count;

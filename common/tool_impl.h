@@ -38,6 +38,10 @@ bool tool_refused(const struct tool_refusal *rows, size_t count, const char *tex
 /* By type, by driver and by name: what it says of itself may be one of them alone. */
 bool tool_is_software(const struct tool_device *d);
 bool tool_is_software_name(const char *name);
+/* A device of Vulkan that is another system's, behind a virtual machine. */
+bool tool_is_virtual(const struct tool_device *d);
+/* The interface below, when Vulkan is played over one: "Direct3D 12"; NULL: it is native. */
+const char *tool_layer(const struct tool_device *d);
 /* Why a phone in that state, one of adb's words, can not be used. */
 enum reason tool_adb_reason(const char *state);
 /* "GRID A100D-40C", "NVIDIA L40S-24Q": a virtual profile. */

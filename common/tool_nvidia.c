@@ -24,6 +24,7 @@ static const struct tool_refusal refusals[] = {
 	{"Failed to initialize NVML: Unknown Error", REASON_NO_PERMISSION,
 		"device access was lost, as after a daemon-reload inside a container: start the container anew"},
 	{"Unable to determine the device handle", REASON_DEVICE_FAULT, ""},
+	{"Unable to detect the device handle", REASON_DEVICE_FAULT, ""},
 	{"GPU access blocked by the operating system", REASON_NO_PERMISSION,
 		"under WSL: update the driver and the kernel of WSL"},
 	{"Failed to initialize NVML", REASON_PROBE_UNREADABLE, ""},
@@ -52,13 +53,35 @@ uuid_split(char *line, char **name, char *uuid, size_t size)
 	return true;
 }
 
+/* 36 of "0000d200-1111-2222-3333-44444444d200": what is cut is no id. */
+static bool
+is_digits_of_uuid(const char *s)
+{
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	size_t i;
+
+	for (i = 0; form[i] != '\0'; i++)
+		if (form[i] == '-' ? s[i] != '-' : !isxdigit((unsigned char)s[i]))
+			return false;
+	return true;
+}
+
+/* "GPU-" and digits; on Jetson the digits alone; of slices "MIG-" and digits, or, before
+ * R470, "MIG-GPU-", the digits of the card, and the numbers of both instances. */
 static bool
 is_uuid(const char *s, const char *prefix)
 {
-	size_t n = strlen(prefix);
+	unsigned a, b;
+	int used = 0;
+	bool slice = strcmp(prefix, "MIG-") == 0;
 
-	return strncmp(s, prefix, n) == 0 && strlen(s) > n + 8 &&
-		strspn(s + n, "0123456789abcdefABCDEFGPU-/") == strlen(s + n);
+	if (str_starts(s, prefix))
+		s += strlen(prefix);
+	else if (slice)
+		return false;
+	if (slice && str_starts(s, "GPU-") && is_digits_of_uuid(s + 4))
+		return sscanf(s + 40, "/%2u/%2u%n", &a, &b, &used) == 2 && s[40 + used] == '\0';
+	return is_digits_of_uuid(s) && s[36] == '\0';
 }
 
 /* "GPU 0: NAME (UUID: GPU-...)" or "  MIG 1g.18gb     Device  0: (UUID: MIG-...)" */
@@ -172,7 +195,7 @@ csv_split(char *line, char *cells[MAX_COLUMNS])
 
 enum column {
 	COLUMN_OTHER, COLUMN_INDEX, COLUMN_NAME, COLUMN_UUID, COLUMN_PCI, COLUMN_DRIVER, COLUMN_CAP,
-	COLUMN_MEMORY, COLUMN_USED, COLUMN_UTIL, COLUMN_MIG, COLUMN_COMPUTE_MODE
+	COLUMN_MEMORY, COLUMN_USED, COLUMN_UTIL, COLUMN_MIG, COLUMN_ECC, COLUMN_ECC_EVER, COLUMN_COMPUTE_MODE
 };
 static const struct {
 	const char *name;
@@ -183,7 +206,8 @@ static const struct {
 	{"gpu_bus_id", COLUMN_PCI}, {"driver_version", COLUMN_DRIVER}, {"compute_cap", COLUMN_CAP},
 	{"memory.total", COLUMN_MEMORY}, {"memory.used", COLUMN_USED},
 	{"utilization.gpu", COLUMN_UTIL}, {"mig.mode.current", COLUMN_MIG},
-	{"compute_mode", COLUMN_COMPUTE_MODE},
+	{"compute_mode", COLUMN_COMPUTE_MODE}, {"ecc.errors.uncorrected.volatile.total", COLUMN_ECC},
+	{"ecc.errors.uncorrected.aggregate.total", COLUMN_ECC_EVER},
 	/* known, and of no use here; they tell a header from a row */
 	{"vbios_version", COLUMN_OTHER}, {"ecc.mode.current", COLUMN_OTHER},
 	{"temperature.gpu", COLUMN_OTHER}, {"power.draw", COLUMN_OTHER}, {"pstate", COLUMN_OTHER},
@@ -274,7 +298,7 @@ shapes_read(char *const *cells, int n, enum column *out)
 		else if (i == 0 && strspn(cells[i], "0123456789") == strlen(cells[i]) && strlen(cells[i]) < 4)
 			out[i] = COLUMN_INDEX;
 		else if (strcasecmp(cells[i], "Enabled") == 0 || strcasecmp(cells[i], "Disabled") == 0)
-			out[i] = COLUMN_MIG;
+			out[i] = COLUMN_OTHER; /* of MIG, ECC, persistence or the display: nobody knows */
 		else if (isdigit((unsigned char)cells[i][0]) && (strstr(cells[i], "MiB") != NULL ||
 				(strlen(cells[i]) >= 4 && strspn(cells[i], "0123456789") == strlen(cells[i]))))
 			out[i] = COLUMN_MEMORY;
@@ -283,7 +307,7 @@ shapes_read(char *const *cells, int n, enum column *out)
 		else if (isalpha((unsigned char)cells[i][0]) && strlen(cells[i]) > 3 &&
 			 strcmp(cells[i], "Active") != 0 && strcmp(cells[i], "Not Active") != 0)
 			out[i] = COLUMN_NAME; /* and no "P0" */
-		/* only the first of a kind is what it seems: of two modes one is that of ECC */
+		/* only the first of a kind is what it seems: total memory stands before used */
 		if (out[i] != COLUMN_OTHER && seen[out[i]])
 			out[i] = COLUMN_OTHER;
 		seen[out[i]] = true;
@@ -324,6 +348,8 @@ cell_read(enum column c, const char *cell, struct tool_device *d)
 	for (i = 0; i < str_count(texts); i++)
 		if (texts[i].column == c)
 			str_show(texts[i].to, texts[i].size, cell, strlen(cell));
+	if (c == COLUMN_COMPUTE_MODE && !is_compute_mode(cell))
+		d->compute_mode[0] = '\0';
 	if (c == COLUMN_CAP && !is_capability(cell))
 		d->arch[0] = '\0';
 	if (c == COLUMN_UUID && !is_uuid(cell, "GPU-") && !is_uuid(cell, "MIG-"))
@@ -338,6 +364,10 @@ cell_read(enum column c, const char *cell, struct tool_device *d)
 		d->used_mib = amount(cell);
 	if (c == COLUMN_UTIL)
 		d->utilization = amount(cell);
+	if (c == COLUMN_ECC)
+		d->ecc = amount(cell);
+	if (c == COLUMN_ECC_EVER)
+		d->ecc_ever = amount(cell);
 	if (c == COLUMN_MIG && (strcasecmp(cell, "Enabled") == 0 || strcasecmp(cell, "Disabled") == 0))
 		snprintf(d->mig_mode, sizeof d->mig_mode, "%s", tolower((unsigned char)cell[0]) == 'e'
 			? "enabled" : "disabled");
@@ -520,6 +550,12 @@ tool_read_nvcc(const char *text, size_t len, int exit, struct tool_answer *out)
 			if (n > 0 && n < sizeof out->version && strchr(at, '\n') != NULL) {
 				memcpy(out->version, p, n);
 				out->version[n] = '\0';
+				return;
+			}
+			/* before 11 this line is the last; without its end the release alone is sure */
+			n = strspn(at, "0123456789.");
+			if (strchr(at, '\n') == NULL && strtoul(at, NULL, 10) <= 10 && strspn(p, "0123456789.") == strlen(p)) {
+				snprintf(out->version, sizeof out->version, "%.*s", (int)n, at);
 				return;
 			}
 		}

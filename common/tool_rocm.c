@@ -19,6 +19,7 @@ static const struct tool_refusal refusals[] = {
 	{"/dev/kfd", REASON_NO_PERMISSION, ""},
 	{"HSA_STATUS_ERROR_OUT_OF_RESOURCES", REASON_NO_PERMISSION,
 		"add the agent's user to the groups render and video"},
+	{"is not member of \"", REASON_NO_PERMISSION, "add the agent's user to the groups render and video"},
 	{"hsa_init Failed", REASON_NO_DEVICE, "under WSL: update the driver of the Windows host"},
 	{"hsa api call failure", REASON_DRIVER_MISSING_ON_HOST, ""},
 	{"command not found", REASON_TOOL_MISSING, "install rocminfo"},

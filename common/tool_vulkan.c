@@ -28,10 +28,12 @@ value_read(struct tool_device *d, const char *key, const char *value)
 		const char *word;
 		enum tool_type type;
 	} types[] = {
-		{"PHYSICAL_DEVICE_TYPE_CPU", TYPE_CPU}, {"PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU", TYPE_INTEGRATED},
-		{"PHYSICAL_DEVICE_TYPE_DISCRETE_GPU", TYPE_DISCRETE},
-		{"PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU", TYPE_VIRTUAL},
+		{"CPU", TYPE_CPU}, {"INTEGRATED_GPU", TYPE_INTEGRATED}, {"DISCRETE_GPU", TYPE_DISCRETE},
+		{"VIRTUAL_GPU", TYPE_VIRTUAL},
 	};
+	/* old versions print "INTEGRATED_GPU", and a version as "4206816 (1.3.224)" */
+	const char *type = str_starts(value, "PHYSICAL_DEVICE_TYPE_") ? value + 21 : value;
+	const char *version = strchr(value, '(') != NULL ? strchr(value, '(') + 1 : value;
 	const struct {
 		const char *key;
 		char *to;
@@ -46,17 +48,19 @@ value_read(struct tool_device *d, const char *key, const char *value)
 		if (strcmp(key, texts[i].key) == 0)
 			str_show(texts[i].to, texts[i].size, value, strlen(value));
 	for (i = 0; strcmp(key, "deviceType") == 0 && i < str_count(types); i++)
-		if (strstr(value, types[i].word) != NULL)
+		if (strcmp(type, types[i].word) == 0)
 			d->type = types[i].type;
 	/* printed, and none of the kinds above: not cut off, and never chosen */
-	if (strcmp(key, "deviceType") == 0 && strstr(value, "PHYSICAL_DEVICE_TYPE_OTHER") != NULL)
+	if (strcmp(key, "deviceType") == 0 && strcmp(type, "OTHER") == 0)
 		snprintf(d->state, sizeof d->state, "other");
 	if (strcmp(key, "apiVersion") == 0)
-		d->driver_due = strncmp(value, "1.0", 3) != 0 && strncmp(value, "1.1", 3) != 0;
-	if (strcmp(key, "driverID") == 0)
-		snprintf(d->driver_id, sizeof d->driver_id, "%.60s",
-			str_starts(value, "DRIVER_ID_") ? value + 10 : str_starts(value, "VK_DRIVER_ID_")
-			? value + 13 : value);
+		d->driver_due = !str_starts(version, "1.0") && !str_starts(version, "1.1");
+	if (strcmp(key, "driverID") == 0) {
+		value += str_starts(value, "DRIVER_ID_") ? 10 : str_starts(value, "VK_DRIVER_ID_") ? 13 : 0;
+		/* of the extension that the name comes from */
+		snprintf(d->driver_id, sizeof d->driver_id, "%.*s",
+			(int)(strlen(value) - (str_ends(value, "_KHR") ? 4 : 0)), value);
+	}
 	if (strcmp(key, "driverVersion") == 0 && d->driver[0] == '\0')
 		snprintf(d->driver, sizeof d->driver, "%.90s", value);
 	if (strcmp(key, "vendorID") == 0 && strtoul(value, NULL, 16) == 0x10005 && d->type == TYPE_UNKNOWN)
@@ -84,30 +88,34 @@ is_whole(const struct tool_device *d)
 		(!d->driver_due || d->driver_id[0] != '\0');
 }
 
-static bool
-is_emulator(const struct tool_device *d)
+/* The graphics of another system behind a virtual machine. */
+bool
+tool_is_virtual(const struct tool_device *d)
 {
-	return d->type == TYPE_VIRTUAL && !d->vgpu;
+	return strcmp(d->driver_id, "MESA_VENUS") == 0 || strcmp(d->driver_id, "MESA_GFXSTREAM") == 0 ||
+		(d->type == TYPE_VIRTUAL && !d->vgpu && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") != 0);
 }
 
-static bool
-is_molten(const struct tool_device *d)
+const char *
+tool_layer(const struct tool_device *d)
 {
-	return strstr(d->driver_id, "MOLTENVK") != NULL || strcasestr(d->driver, "MoltenVK") != NULL;
+	return strcmp(d->driver_id, "MOLTENVK") == 0 || strcasestr(d->driver, "MoltenVK") != NULL ? "MoltenVK"
+		: strcmp(d->driver_id, "MESA_KOSMICKRISP") == 0 ? "Metal"
+		: strcmp(d->driver_id, "MESA_DOZEN") == 0 ? "Direct3D 12" : NULL;
 }
 
 static void
 list_judge(struct tool_answer *out)
 {
 	const struct tool_device *d;
-	int i, hardware = 0, whole = 0, emulators = 0, molten = 0;
+	int i, hardware = 0, whole = 0, emulators = 0, layered = 0;
 
 	for (i = 0; i < out->count; i++) {
 		d = &out->device[i];
 		whole += is_whole(d);
-		emulators += is_emulator(d);
-		molten += is_molten(d);
-		hardware += is_whole(d) && d->type != TYPE_UNKNOWN && !d->software && !is_emulator(d) && !is_molten(d);
+		emulators += tool_is_virtual(d);
+		layered += tool_layer(d) != NULL && !d->software;
+		hardware += is_whole(d) && d->type != TYPE_UNKNOWN && !d->software && !tool_is_virtual(d) && tool_layer(d) == NULL;
 	}
 	d = &out->device[0];
 	if (out->count == 0)
@@ -116,9 +124,9 @@ list_judge(struct tool_answer *out)
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "a device of vulkaninfo has no name, type or driver id");
 	else if (hardware == 0 && emulators > 0)
 		tool_say(out, REASON_EMULATOR, "%s is a virtual device", d->name);
-	else if (hardware == 0 && molten > 0)
-		tool_say(out, REASON_WRONG_DEVICE, "%s is reached through MoltenVK, which is no native Vulkan",
-			d->name);
+	else if (hardware == 0 && layered > 0)
+		tool_say(out, REASON_WRONG_DEVICE, "%s is reached through %s, which is no native Vulkan", d->name,
+			tool_layer(d) != NULL ? tool_layer(d) : "a layer");
 	else if (hardware == 0)
 		tool_say(out, d->software ? REASON_SOFTWARE_DEVICE : REASON_NO_DEVICE, d->software
 			? "only software devices: %s" : "no device that is hardware: %s", d->name);

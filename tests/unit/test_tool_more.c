@@ -25,6 +25,16 @@
 	"\tdriverID           = DRIVER_ID_" driver "\n\tdriverInfo         = 1\n" \
 	"\tconformanceVersion = 1.3.0.0\n\tdeviceUUID         = 00000000-0300-0000-0000-00000000000" n "\n"
 
+#define ROCM "ROCk module is loaded\n==========\nHSA Agents\n==========\n" \
+	AGENT("AMD EPYC 9654 96-Core Processor", "AMD EPYC 9654 96-Core Processor", "CPU", "")
+#define AGENT(name, marketing, type, more) "*******\nAgent 1\n*******\n  Name:                    " name "\n" \
+	"  Uuid:                    GPU-XX\n  Marketing Name:          " marketing "\n" \
+	"  Device Type:             " type "\n" more "  Pool Info:\n    Pool 1\n" \
+	"      Segment:                 GLOBAL; FLAGS: COARSE GRAINED\n      Size:                    65536(0x10000) KB\n"
+#define CHIP(id, bdf) "  Chip ID:                 " id "\n  BDFID:                   " bdf "\n  Domain:                  0\n"
+#define ISA(name) "  ISA Info:\n    ISA 1\n      Name:                    amdgcn-amd-amdhsa--" name "\n" \
+	"    ISA 2\n      Name:                    amdgcn-amd-amdhsa--gfx9-4-generic:sramecc+:xnack-\n"
+
 static const struct row {
 	enum tool_kind kind;
 	int exit;
@@ -89,6 +99,63 @@ static const struct row {
 	{TOOL_PROBE, 0, REASON_PROBE_UNREADABLE, 1, "{\"probe\":\"cuda\",\"schema\":1,\"error\":803,\"devices\":[{\"index\":0,\"name\":\"NVIDIA H200\"}]}"},
 	{TOOL_PROBE, 0, REASON_PROBE_UNREADABLE, 0, "{\"probe\":\"cuda\",\"schema\":1,\"error\":null,\"devices\":[1,null]}"},
 	{TOOL_PROBE, 0, NONE, 1, "{\"probe\":\"cuda\",\"schema\":1,\"error\":null,\"devices\":[{\"index\":0,\"name\":\"NVIDIA H200\"}]}"},
+	/* the words of shells in other languages, and of the system in place of the tool */
+	{TOOL_NVIDIA_SMI_L, -1, REASON_TOOL_MISSING, 0, "bash: nvidia-smi: Kommando nicht gefunden.\n"},
+	{TOOL_NVIDIA_SMI_L, -1, REASON_TOOL_MISSING, 0, "bash: nvidia-smi : commande introuvable\n"},
+	{TOOL_ROCMINFO, 9009, REASON_TOOL_MISSING, 0, "Der Befehl \"rocminfo\" ist entweder falsch geschrieben oder\r\nkonnte nicht gefunden werden.\r\n"},
+	{TOOL_VULKANINFO, -1073741515, REASON_TOOL_BROKEN, 0, ""},
+	{TOOL_VULKANINFO, 139, REASON_PROBE_CRASHED, 0, "Segmentation fault (core dumped)\n"},
+	/* nvidia-smi -L: what is cut is no id; many cards; other refusals */
+	{TOOL_NVIDIA_SMI_L, 0, UNKNOWN, 0, "GPU 0: NVIDIA H200 (UUID: GPU-0000d200-1111-2222)\n"},
+	{TOOL_NVIDIA_SMI_L, 0, UNKNOWN, 1, LIST("NVIDIA H200") "GPU 1: NVIDIA H2"},
+	{TOOL_NVIDIA_SMI_L, 0, UNKNOWN, 1, LIST("NVIDIA H200") "GPU 1: NVIDIA H200 (UUID: GPU-0000d200-1111-2222-3333-44444444d201"},
+	{TOOL_NVIDIA_SMI_L, 0, UNKNOWN, 0, "  MIG 1g.5gb      Device  0: (UUID: MIG-0000d200-1111-2222-3333-44444444d200)\n"},
+	{TOOL_NVIDIA_SMI_L, 0, NONE, 2, LIST("NVIDIA A100-SXM4-40GB") "  MIG 1c.3g.20gb  Device  0: (UUID: MIG-GPU-0000d200-1111-2222-3333-44444444d200/2/0)\n"},
+	{TOOL_NVIDIA_SMI_L, 15, REASON_DEVICE_FAULT, 0, "Unable to determine the device handle for GPU0000:65:00.0: Unknown Error\n"},
+	{TOOL_NVIDIA_SMI_L, 15, REASON_DEVICE_FAULT, 0, "Unable to detect the device handle for GPU0000:B1:00.0: Unknown Error\r\n"},
+	{TOOL_NVIDIA_SMI_L, 9, REASON_DRIVER_MISSING_ON_HOST, 0, "Failed to initialize NVML: Driver Not Loaded\n"},
+	{TOOL_NVIDIA_SMI_L, 0, NONE, 1, "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n" LIST("Tesla T4")},
+	/* --query-gpu: cut in its last cell; columns in any order, units or none */
+	{TOOL_NVIDIA_SMI_QUERY, 0, NONE, 1, "uuid, compute_cap, name\n" ID ", 12.0, NVIDIA GeForce RTX 5090\n"},
+	{TOOL_NVIDIA_SMI_QUERY, 0, NONE, 1, "index, name, memory.total [MiB], memory.used [MiB]\n0, NVIDIA GB10, [N/A], [N/A]\n"},
+	{TOOL_NVIDIA_SMI_QUERY, 0, NONE, 1, "index, name, uuid, ecc.errors.uncorrected.aggregate.total\n0, NVIDIA L40S, " ID ", 0\n"},
+	{TOOL_NVIDIA_SMI_QUERY, 6, REASON_NO_DEVICE, 0, "No devices were found\n"},
+	{TOOL_NVIDIA_SMI_QUERY, 18, REASON_DRIVER_MISMATCH, 0, "Failed to initialize NVML: Driver/library version mismatch\n"},
+	{TOOL_NVIDIA_SMI_QUERY, 2, UNKNOWN, 0, "Field \"compute_cap\" is not a valid field to query.\n\n"},
+	/* nvcc of 10 and before ends behind its version; of 11 and later it does not */
+	{TOOL_NVCC, 0, NONE, 0, "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2019 NVIDIA Corporation\nBuilt on Wed_Oct_23_19:24:38_PDT_2019\nCuda compilation tools, release 10.2, V10.2.89"},
+	{TOOL_NVCC, 0, NONE, 0, "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2019 NVIDIA Corporation\nBuilt on Wed_Oct_23_19:24:38_PDT_2019\nCuda compilation tools, release 10.2, V10.2.89\n"},
+	{TOOL_NVCC, 0, UNKNOWN, 0, "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.4, V12.4.1"},
+	{TOOL_NVCC, 0, UNKNOWN, 0, "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 10."},
+	{TOOL_NVCC, 1, UNKNOWN, 0, "nvcc fatal   : No input files specified; use option --help for more information\n"},
+	/* rocminfo */
+	{TOOL_ROCMINFO, 1, REASON_NO_PERMISSION, 0, "\033[37mROCk module is loaded\033[0m\n\033[31mroot is not member of \"video\" group, the default DRM access group. Users must be a member of the \"video\" group or another\nDRM access group in order for ROCm applications to run successfully.\033[0m\n"},
+	{TOOL_ROCMINFO, 1, REASON_NO_PERMISSION, 0, "hsa api call failure at: /src/rocminfo/rocminfo.cc:1306\nCall returned HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate the necessary resources. This error may also occur when the core runtime library needs to spawn threads or create internal OS-specific events.\n"},
+	{TOOL_ROCMINFO, 0, UNKNOWN, 0, ROCM AGENT("gfx942", "AMD Instinct MI355X", "GPU", "")},
+	{TOOL_ROCMINFO, 0, REASON_NO_DEVICE, 0, ROCM AGENT("aie2", "AIE-ML", "DSP", "") "*** Done ***\n"},
+	/* Vulkan played over another interface, or behind a virtual machine */
+	{TOOL_VULKANINFO, 0, REASON_WRONG_DEVICE, 1, VULKAN DEVICE("0", "Apple M4", "INTEGRATED_GPU", "MESA_KOSMICKRISP")},
+	{TOOL_VULKANINFO, 0, REASON_WRONG_DEVICE, 1, VULKAN DEVICE("0", "Microsoft Direct3D12 (NVIDIA GeForce RTX 4090)", "DISCRETE_GPU", "MESA_DOZEN")},
+	{TOOL_VULKANINFO, 0, REASON_EMULATOR, 1, VULKAN DEVICE("0", "Virtio-GPU Venus (NVIDIA H200)", "DISCRETE_GPU", "MESA_VENUS")},
+	{TOOL_VULKANINFO, 0, REASON_EMULATOR, 1, VULKAN DEVICE("0", "Virtio-GPU GFXStream (Mali-G715)", "INTEGRATED_GPU", "MESA_GFXSTREAM")},
+	{TOOL_VULKANINFO, 0, NONE, 1, VULKAN DEVICE("0", "GRID A100D-40C", "VIRTUAL_GPU", "NVIDIA_PROPRIETARY")},
+	{TOOL_VULKANINFO, 0, UNKNOWN, 1, VULKAN "GPU0:\n\tapiVersion         = 1.3.274\n\tdeviceType         = PHYSICAL_DEVICE_TYPE_DISCR\n\tdeviceName         = NVIDIA H200\n\tdriverID           = DRIVER_ID_NVIDIA_PROPRIETARY\n"},
+	/* what a comparison says in front of its row; no case is no failure */
+	{TOOL_TEST_BACKEND_OPS, 1, REASON_OP_MISMATCH, 0, HEAD "[ADD] NMSE = 0.473073968 > 0.000000100   ADD(type=f32): FAIL\n  0/1 tests passed\n  Backend CUDA0: FAIL\n0/1 backends passed\nFAIL\n"},
+	{TOOL_TEST_BACKEND_OPS, 1, REASON_OP_MISMATCH, 0, HEAD "[ADD] NMSE = 0.473073968 > 0.000000100   ADD(type=f32): FAIL\n"},
+	{TOOL_TEST_BACKEND_OPS, 1, REASON_NO_CASE_EXECUTED, 0, HEAD "  ADD(type=f32): not supported [CUDA0]\n  0/0 tests passed\n  Backend CUDA0: FAIL\n0/1 backends passed\nFAIL\n"},
+	{TOOL_TEST_BACKEND_OPS, 139, REASON_PROBE_CRASHED, 0, HEAD "  ADD(type=f32): OK\n"},
+	{TOOL_TEST_BACKEND_OPS, 0, REASON_SUMMARY_MISSING, 0, HEAD "  ADD(type=f32): OK\n  1/1 tests passed\n  Backend CUDA0: OK\n1/1 backends passed\n"},
+	{TOOL_TEST_BACKEND_OPS, 134, REASON_OP_MISMATCH, 0, HEAD "  ADD(type=f32): FAIL\n"},
+	/* phones */
+	{TOOL_ADB_DEVICES, 0, REASON_NO_PERMISSION, 1, "List of devices attached\n????????????\tno permissions\n\n"},
+	{TOOL_ADB_DEVICES, 0, REASON_NO_PERMISSION, 1, "List of devices attached\n1fXXXX9        no permissions (missing udev rules? user is in the plugdev group); see [http://developer.android.com/tools/device.html] usb:1-2 transport_id:4\n"},
+	{TOOL_ADB_DEVICES, 0, REASON_DEVICE_OFFLINE, 1, "List of devices attached\n1fXXXX9        sideload usb:1-2 transport_id:4\n"},
+	{TOOL_ADB_DEVICES, 0, REASON_DEVICE_OFFLINE, 1, "List of devices attached\n1fXXXX9        recovery product:p model:m device:d transport_id:4\n"},
+	{TOOL_ADB_DEVICES, 0, NONE, 1, "List of devices attached\n192.168.1.20:5555      device product:p model:SM_S918B device:dm3q transport_id:2\n"},
+	{TOOL_ADB_DEVICES, 0, NONE, 1, "List of devices attached \nadb server version (32) doesn't match this client (36); killing...\n* daemon started successfully *\n1A2B3C\tdevice\n\n"},
+	{TOOL_ADB_DEVICES, 0, NONE, 2, "List of devices attached\n1A2B3C offline transport_id:1\n1A2B3D device product:p model:Pixel_8 device:d transport_id:3\n"},
+	{TOOL_ADB_DEVICES, 1, REASON_TOOL_BROKEN, 0, "* daemon not running; starting now at tcp:5037\nADB server didn't ACK\n* failed to start daemon\nerror: cannot connect to daemon\n"},
 	/* a phone found over the air a second time */
 	{TOOL_ADB_DEVICES, 0, NONE, 1, "List of devices attached\nadb-1A2B3C-xyz (2)._adb-tls-connect._tcp device product:p model:Pixel_8 device:d transport_id:3\n"},
 	{TOOL_ADB_DEVICES, 0, REASON_DEVICE_OFFLINE, 1, "List of devices attached\nadb-1A2B3C-xyz._adb-tls-connect._tcp offline transport_id:3\n"},
@@ -154,23 +221,116 @@ virtual_profiles_are_known_in_every_tool(void **state)
 	assert_true(answer(TOOL_VULKANINFO, vulkan, sizeof vulkan - 1, 0)->device[0].vgpu);
 }
 
+/* Cards of the field: name, architecture, place and kind of the first. */
 static void
-eight_cards_of_seven_slices_fit(void **state)
+cards_of_the_field_are_read_as_a_person_reads_them(void **state)
 {
-	static char text[16384];
+	static const struct {
+		enum tool_kind kind;
+		const char *text;
+		int count;
+		const char *name, *arch, *pci;
+		enum tool_type type;
+		bool vgpu;
+	} machines[] = {
+		{TOOL_NVIDIA_SMI_L, "GPU 0: Orin (nvgpu) (UUID: 54d0709b-558d-5a59-9c65-0c5fc14a21a4)\n", 1,
+			"Orin (nvgpu)", "", "", TYPE_DISCRETE, false},
+		{TOOL_NVIDIA_SMI_L, "GPU 0: NVIDIA Thor  (UUID: 54d0709b-558d-5a59-9c65-0c5fc14a21a4)\n", 1,
+			"NVIDIA Thor", "", "", TYPE_DISCRETE, false},
+		{TOOL_NVIDIA_SMI_L, LIST("NVIDIA GH200 480GB"), 1, "NVIDIA GH200 480GB", "", "", TYPE_DISCRETE, false},
+		{TOOL_NVIDIA_SMI_L, LIST("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"), 1,
+			"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "", "", TYPE_DISCRETE, false},
+		{TOOL_NVIDIA_SMI_L, LIST("NVIDIA B200-180C"), 1, "NVIDIA B200-180C", "", "", TYPE_DISCRETE, true},
+		{TOOL_NVIDIA_SMI_QUERY, "0, NVIDIA B200, " ID ", 00000000:1B:00.0, 570.86.15, 10.0, 183359\n", 1,
+			"NVIDIA B200", "10.0", "0000:1b:00.0", TYPE_DISCRETE, false},
+		{TOOL_NVIDIA_SMI_QUERY, "name, compute_cap, pci.bus_id\r\nTesla V100-SXM2-32GB, 7.0, 00000001:00:00.0\r\n", 1,
+			"Tesla V100-SXM2-32GB", "7.0", "0001:00:00.0", TYPE_DISCRETE, false},
+		{TOOL_ROCMINFO, ROCM AGENT("gfx950", "AMD Instinct MI355X", "GPU", CHIP("30115(0x75a3)", "29952") ISA("gfx950:sramecc+:xnack-"))
+			"*** Done ***\n", 1, "AMD Instinct MI355X", "gfx950", "0000:75:00.0", TYPE_DISCRETE, false},
+		{TOOL_ROCMINFO, ROCM AGENT("gfx942", "AMD Instinct MI300A", "GPU", CHIP("29856(0x74a0)", "256") "  Memory Properties:       APU\n" ISA("gfx942:sramecc+:xnack-"))
+			"*** Done ***\n", 1, "AMD Instinct MI300A", "gfx942", "0000:01:00.0", TYPE_INTEGRATED, false},
+		{TOOL_ROCMINFO, ROCM AGENT("gfx1151", "Radeon 8060S Graphics", "GPU", CHIP("5510(0x1586)", "50432") ISA("gfx1151"))
+			AGENT("aie2", "AIE-ML", "DSP", "") "*** Done ***             \n", 1, "Radeon 8060S Graphics", "gfx1151",
+			"0000:c5:00.0", TYPE_INTEGRATED, false},
+		{TOOL_ROCMINFO, ROCM AGENT("gfx906", "AMD Radeon VII", "GPU", CHIP("26287(0x66af)", "2816") ISA("gfx906:sramecc-:xnack-"))
+			"*** Done ***\n", 1, "AMD Radeon VII", "gfx906", "0000:0b:00.0", TYPE_DISCRETE, false},
+		{TOOL_VULKANINFO, VULKAN DEVICE("0", "Apple M1 (G13G B1)", "INTEGRATED_GPU", "MESA_HONEYKRISP")
+			DEVICE("1", "llvmpipe (LLVM 19.1.7, 128 bits)", "CPU", "MESA_LLVMPIPE"), 2, "Apple M1 (G13G B1)", "", "",
+			TYPE_INTEGRATED, false},
+		{TOOL_VULKANINFO, VULKAN DEVICE("0", "PowerVR Rogue GE8320", "INTEGRATED_GPU", "IMAGINATION_PROPRIETARY"), 1,
+			"PowerVR Rogue GE8320", "", "", TYPE_INTEGRATED, false},
+		{TOOL_VULKANINFO, VULKAN DEVICE("0", "V3D 7.1.7", "INTEGRATED_GPU", "MESA_V3DV"), 1, "V3D 7.1.7", "", "",
+			TYPE_INTEGRATED, false},
+		/* of 2020: numbers beside the version, the kind without its prefix, no driver id before 1.2 */
+		{TOOL_VULKANINFO, VULKAN "GPU0:\n\tapiVersion     = 4198582 (1.1.182)\n\tdriverVersion  = 1 (0x0001)\n"
+			"\tvendorID       = 0x13b5\n\tdeviceID       = 0x72120000\n\tdeviceType     = INTEGRATED_GPU\n"
+			"\tdeviceName     = Mali-G76\n", 1, "Mali-G76", "", "", TYPE_INTEGRATED, false},
+	};
+	const struct tool_answer *a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(machines); i++) {
+		a = answer(machines[i].kind, machines[i].text, strlen(machines[i].text), 0);
+		if (a->reason != NONE || a->count != machines[i].count || strcmp(a->device[0].name, machines[i].name) != 0 ||
+		    strcmp(a->device[0].arch, machines[i].arch) != 0 || strcmp(a->device[0].pci, machines[i].pci) != 0 ||
+		    a->device[0].type != machines[i].type || a->device[0].vgpu != machines[i].vgpu ||
+		    a->device[0].software || a->device[0].chip_differs)
+			fail_msg("machine %zu (%s): %s %s, %d devices, %s, %s, %s, type %d", i, machines[i].name,
+				reason_name(a->reason), a->detail, a->count, a->device[0].name, a->device[0].arch,
+				a->device[0].pci, (int)a->device[0].type);
+	}
+}
+
+static void
+a_lone_enabled_is_no_mode_of_slices(void **state)
+{
+	static const char bare[] = "0, NVIDIA H200, " ID ", Enabled\n";
+	static const char named[] = "index, name, uuid, mig.mode.current\n0, NVIDIA H200, " ID ", Enabled\n";
+	static const char cut[] = "index, name, uuid, compute_mode\n0, NVIDIA H200, " ID ", Prohib";
+
+	(void)state;
+	assert_string_equal(answer(TOOL_NVIDIA_SMI_QUERY, bare, sizeof bare - 1, 0)->device[0].mig_mode, "");
+	assert_string_equal(answer(TOOL_NVIDIA_SMI_QUERY, named, sizeof named - 1, 0)->device[0].mig_mode, "enabled");
+	assert_string_equal(answer(TOOL_NVIDIA_SMI_QUERY, cut, sizeof cut - 1, 0)->device[0].compute_mode, "");
+}
+
+static void
+nvcc_without_its_last_end_of_line_tells_the_release(void **state)
+{
+	static const char text[] = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 10.2, V10.2.8";
+
+	(void)state;
+	assert_string_equal(answer(TOOL_NVCC, text, sizeof text - 1, 0)->version, "10.2");
+}
+
+static void
+the_name_of_a_driver_has_one_form(void **state)
+{
+	static const char old[] = VULKAN DEVICE("0", "NVIDIA H200", "DISCRETE_GPU", "NVIDIA_PROPRIETARY_KHR");
+
+	(void)state;
+	assert_string_equal(answer(TOOL_VULKANINFO, old, sizeof old - 1, 0)->device[0].driver_id, "NVIDIA_PROPRIETARY");
+}
+
+/* Cards of 16 sockets, each in seven slices. */
+static void
+sixteen_cards_of_seven_slices_fit(void **state)
+{
+	static char text[32768];
 	size_t used = 0;
 	int i, k;
 
 	(void)state;
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < 16; i++) {
 		used += (size_t)snprintf(text + used, sizeof text - used,
-			"GPU %d: NVIDIA H200 (UUID: GPU-0000d200-1111-2222-3333-44444444000%d)\n", i, i);
+			"GPU %d: NVIDIA H200 (UUID: GPU-0000d200-1111-2222-3333-4444444400%02d)\n", i, i);
 		for (k = 0; k < 7; k++)
 			used += (size_t)snprintf(text + used, sizeof text - used, "  MIG 1g.18gb     Device  %d: "
-				"(UUID: MIG-0000d200-1111-2222-3333-4444444400%d%d)\n", k, i, k);
+				"(UUID: MIG-0000d200-1111-2222-3333-444444440%02d%d)\n", k, i, k);
 	}
 	assert_int_equal(answer(TOOL_NVIDIA_SMI_L, text, used, 0)->reason, NONE);
-	assert_int_equal(answer(TOOL_NVIDIA_SMI_L, text, used, 0)->count, 64);
+	assert_int_equal(answer(TOOL_NVIDIA_SMI_L, text, used, 0)->count, 128);
 }
 
 /* Refusals of recorded hosts: no damaged byte makes facts of them. */
@@ -228,7 +388,11 @@ main(void)
 		cmocka_unit_test(a_column_that_is_new_to_us_makes_no_row_of_the_header),
 		cmocka_unit_test(a_performance_state_is_no_name),
 		cmocka_unit_test(virtual_profiles_are_known_in_every_tool),
-		cmocka_unit_test(eight_cards_of_seven_slices_fit),
+		cmocka_unit_test(cards_of_the_field_are_read_as_a_person_reads_them),
+		cmocka_unit_test(a_lone_enabled_is_no_mode_of_slices),
+		cmocka_unit_test(nvcc_without_its_last_end_of_line_tells_the_release),
+		cmocka_unit_test(the_name_of_a_driver_has_one_form),
+		cmocka_unit_test(sixteen_cards_of_seven_slices_fit),
 		cmocka_unit_test(no_damaged_byte_makes_a_refusal_good),
 	};
 
