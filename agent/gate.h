@@ -76,6 +76,7 @@ struct work {
 	size_t help_len;
 
 	cJSON *code;                /* of each artifact its code objects; owned, NULL until then */
+	cJSON *routes;              /* what engine-verify said; owned, NULL until then */
 	cJSON *ops;                 /* what the engine's own test said; owned, NULL until then */
 	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
 	char delegate_path[GATE_PATH], delegate_sha256[DIGEST_HEX]; /* of Grace Hopper's second report */
@@ -94,6 +95,7 @@ void gate_build(struct work *w, struct gate *g);
 void gate_fixtures(struct work *w, struct gate *g);
 void gate_mtp(struct work *w, struct gate *g);
 void gate_ops(struct work *w, struct gate *g);
+void gate_routes(struct work *w, struct gate *g);
 void gate_smoke(struct work *w, struct gate *g);
 void gate_report(struct work *w, struct gate *g);
 /* Those of a phone behind adb. */

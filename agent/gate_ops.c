@@ -11,13 +11,6 @@
 #define TESTER "test-backend-ops"
 #define OPS_TIMEOUT_MS 600000
 
-/* "CUDA[0-9]*" -> "CUDA0": the pinned device is the only one that the engine sees. */
-static void
-backend_name(const struct lane *l, char *out, size_t size)
-{
-	snprintf(out, size, "%.*s0", (int)strcspn(l->op_backend, "["), l->op_backend);
-}
-
 static int
 op_run(const struct work *w, struct transcript *t, const char *path, const struct suite_op *o,
 	struct err *e)
@@ -27,7 +20,7 @@ op_run(const struct work *w, struct transcript *t, const char *path, const struc
 
 	if (o->params == NULL)
 		argv[6] = NULL;
-	backend_name(w->lane, backend, sizeof backend);
+	lane_device(w->lane, backend, sizeof backend);
 	return engine_run(w, t, argv, OPS_TIMEOUT_MS, e);
 }
 

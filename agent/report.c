@@ -363,6 +363,8 @@ copies(cJSON *r, const struct work *w)
 			    : json_add_null(r, "kernels")) &&
 		(w->ops ? json_add(r, "opParity", cJSON_Duplicate(w->ops, true))
 			: json_add_null(r, "opParity")) &&
+		(w->routes ? json_add(r, "engineRoutes", cJSON_Duplicate(w->routes, true))
+			   : json_add_null(r, "engineRoutes")) &&
 		json_add(r, "smokes", cJSON_Duplicate(w->smokes, true)) &&
 		json_add(r, "overrides", cJSON_Duplicate(w->overrides, true)) &&
 		json_add(r, "probes", cJSON_Duplicate(w->probes, true));

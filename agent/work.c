@@ -351,6 +351,7 @@ static void (*const runs[GATE_COUNT])(struct work *, struct gate *) = {
 	[GATE_BUILD] = gate_build,
 	[GATE_FIXTURES] = gate_fixtures,
 	[GATE_OP_PARITY] = gate_ops,
+	[GATE_ROUTES] = gate_routes,
 	[GATE_GRAPH_SMOKE] = gate_smoke,
 	[GATE_MTP] = gate_mtp,
 	[GATE_REPORT] = gate_report,
@@ -626,6 +627,7 @@ work_fini(struct work *w)
 	cJSON_Delete(w->kernels);
 	cJSON_Delete(w->code);
 	cJSON_Delete(w->ops);
+	cJSON_Delete(w->routes);
 	cJSON_Delete(w->smokes);
 	cJSON_Delete(w->overrides);
 	free(w->help);

@@ -27,7 +27,7 @@ bool
 bound_gate(const struct lane *lane, enum gate_id g)
 {
 	static const unsigned mask = GATE_BIT(GATE_FIXTURES) | GATE_BIT(GATE_OP_PARITY) |
-		GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_CONTROL) | GATE_BIT(GATE_MTP);
+		GATE_BIT(GATE_ROUTES) | GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_CONTROL) | GATE_BIT(GATE_MTP);
 
 	return lane->place == PLACE_HERE && bound_probe(lane->api) != NULL && (mask & GATE_BIT(g)) != 0;
 }
@@ -119,6 +119,7 @@ bound_judge(const char *log, size_t len, const struct lane *lane, struct bound *
 		judgement_set(out, REASON_DEVICE_CHANGED,
 			"the log does not look at the device before and after the work");
 	} else if (!state_changed(&looks[0], &looks[1], out)) {
+		memcpy(b->name, looks[0].device[0].name, sizeof b->name);
 		memcpy(b->uuid, looks[0].device[0].uuid, sizeof b->uuid);
 		memcpy(b->pci, looks[0].device[0].pci, sizeof b->pci);
 		memcpy(b->driver, looks[0].device[0].driver, sizeof b->driver);

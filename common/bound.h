@@ -17,7 +17,7 @@ bool bound_gate(const struct lane *lane, enum gate_id g);
 
 /* What both looks at the device have in common. */
 struct bound {
-	char uuid[64], pci[32], driver[96], boot_id[40];
+	char name[128], uuid[64], pci[32], driver[96], boot_id[40];
 	bool simulated;
 };
 /* REASON_NONE with *b, or device_changed, device_vanished in *out. */

@@ -117,6 +117,17 @@ struct op_facts {
 /* Fills rows of the runs in an op-parity log; gives their number, at most max. */
 int op_facts_read(const char *log, size_t len, struct op_facts *out, int max);
 
+/* A graph route of the engine, as the log of engine-verify has it. */
+#define ROUTE_FACTS_MAX 6
+struct route_facts {
+	const char *label;       /* "GGML_OP_ATTN_SCORE_QJL"; static */
+	bool supported;          /* by the device, and in the engine */
+	uint32_t right, wrong;   /* scores */
+	double max_diff;         /* -1: no score */
+};
+/* Fills a row per route that was tested; gives their number. */
+int route_facts_read(const char *log, size_t len, struct route_facts out[ROUTE_FACTS_MAX]);
+
 /* Levenshtein distance of two outputs over the length of the longer, 0 (equal) to 1;
  * at most the first 4096 bytes of each count.  -1 when out of memory. */
 double output_distance(const char *a, size_t a_len, const char *b, size_t b_len);

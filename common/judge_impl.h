@@ -38,6 +38,8 @@ void judge_mtp(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_ops(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
+void judge_routes(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
 void judge_smoke(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 

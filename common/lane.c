@@ -1,5 +1,6 @@
 #include "common/lane.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/str.h"
@@ -58,6 +59,7 @@ const struct gate_row gates[GATE_COUNT] = {
 	[GATE_BUILD]       = { "build",       "Engine build",            H | T | S,     BUILD | SMOKE,           false },
 	[GATE_FIXTURES]    = { "fixtures",    "Kernel fixtures",         H | D,         FIXTURES,                false },
 	[GATE_OP_PARITY]   = { "op-parity",   "Engine op parity",        H | D | B,     FIXTURES,                false },
+	[GATE_ROUTES]      = { "engine-verify", "Engine routes",         H | D | B,     FIXTURES,                false },
 	[GATE_GRAPH_SMOKE] = { "graph-smoke", "Graph smoke",             H | D | M | B, SMOKE,                   true  },
 	[GATE_CONTROL]     = { "control",     "Control against f16",     H | D | M | B, SMOKE,                   true  },
 	[GATE_MTP]         = { "mtp",         "Speculative decoding",    H | D | M | B, SMOKE,                   false },
@@ -84,7 +86,7 @@ const size_t target_count = str_count(targets);
 #define R GATE_BIT(GATE_REPORT)
 #define ENGINE (H | D | T | M | S | B | GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_MTP) | R)
 #define CPU_GATES (ENGINE | GATE_BIT(GATE_FIXTURES))
-#define GPU_GATES (CPU_GATES | GATE_BIT(GATE_OP_PARITY) | GATE_BIT(GATE_CONTROL))
+#define GPU_GATES (CPU_GATES | GATE_BIT(GATE_OP_PARITY) | GATE_BIT(GATE_ROUTES) | GATE_BIT(GATE_CONTROL))
 #define PHONE_GATES (H | D | T | S | GATE_BIT(GATE_FIXTURES) | GATE_BIT(GATE_OP_PARITY) | R)
 #define CHIPS_NVIDIA "90a;90;89;86;80"
 #define CHIPS_AMD "gfx90a;gfx942;gfx1100;gfx1101;gfx1102"
@@ -277,6 +279,14 @@ lane_find(const char *name)
 		if (strcmp(lanes[i].name, name) == 0)
 			return &lanes[i];
 	return NULL;
+}
+
+void
+lane_device(const struct lane *l, char *out, size_t size)
+{
+	size_t n = strcspn(l->op_backend, "[");
+
+	snprintf(out, size, "%.*s%s", (int)n, l->op_backend, l->op_backend[n] != '\0' ? "0" : "");
 }
 
 const struct target *

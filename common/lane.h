@@ -174,6 +174,7 @@ enum gate_id {
 	GATE_BUILD,
 	GATE_FIXTURES,
 	GATE_OP_PARITY,
+	GATE_ROUTES,
 	GATE_GRAPH_SMOKE,
 	GATE_CONTROL,
 	GATE_MTP,
@@ -255,6 +256,8 @@ struct lane {
 extern const struct lane lanes[];
 extern const size_t lane_count;
 const struct lane *lane_find(const char *name);
+/* The engine's name of the lane's device, "CUDA0": pinned, it is the only one of its kind. */
+void lane_device(const struct lane *l, char *out, size_t size);
 /* The target of a lane on a host (uname words); NULL when the lane has none there. */
 const struct target *lane_target(const struct lane *l, const char *os, const char *arch);
 

@@ -445,6 +445,8 @@ suite_wants(const struct suite *s, enum gate_id g)
 		return (s->claims & (1u << CLAIM_GEMMA_RUNTIME)) != 0;
 	case GATE_OP_PARITY:
 		return s->op_count > 0;
+	case GATE_ROUTES:
+		return s->routes;
 	case GATE_CONTROL:
 		return false;
 	default:

@@ -74,7 +74,7 @@ static void
 gates_stand_in_the_order_they_run(void **state)
 {
 	static const char *const order[] = {"host", "device", "toolchain", "model", "source", "build",
-		"fixtures", "op-parity", "graph-smoke", "control", "mtp", "report"};
+		"fixtures", "op-parity", "engine-verify", "graph-smoke", "control", "mtp", "report"};
 	int i;
 
 	(void)state;
