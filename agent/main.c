@@ -1,6 +1,7 @@
 /* verify-agent: the table of its commands. */
 #include <string.h>
 
+#include "agent/dispatch.h"
 #include "agent/doctor.h"
 #include "agent/make_model.h"
 #include "agent/parse.h"
@@ -34,6 +35,7 @@ main(int argc, char **argv)
 		doctor_command,
 		parse_command,
 		probe_command,
+		dispatch_command,
 		make_model_command,
 		work_command,
 	};

@@ -89,16 +89,15 @@ static const struct opt run_opts[] = {
 	{"state", 0, OPT_TEXT, O(state), .word = "DIR", .help = "the state folder: key and caches"},
 };
 
-/* Logs go where the old runners put them. */
-static int
-log_dir_find(const struct run_values *v, char *out, size_t size, struct err *e)
+int
+run_log_dir(const char *given, char *out, size_t size, struct err *e)
 {
 	static const char verify[] = "packages/inference/verify";
 	const char *env = plat_env("ELIZA_MTP_HARDWARE_REPORT_DIR", NULL);
 	char cwd[PATH_BYTES], *slash;
 
-	if (v->log_dir != NULL || env != NULL)
-		return str_copy(out, size, v->log_dir ? v->log_dir : env, e);
+	if (given != NULL || env != NULL)
+		return str_copy(out, size, given ? given : env, e);
 	if (getcwd(cwd, sizeof cwd) == NULL)
 		return err_set(e, ERR_IO, "the current folder can not be named");
 	do {
@@ -369,7 +368,7 @@ run_run(const struct opt_call *call)
 	if (job_make(v, call->argv[0], &job, &e) ||
 	    environment_check(job->lane, &e) || build_flags_check(job->override[OVERRIDE_CMAKE_FLAGS], &e) ||
 	    place_open(&place, v->config, v->state, &e) ||
-	    log_dir_find(v, log_dir, sizeof log_dir, &e) || event_open(NULL, &events, &e))
+	    run_log_dir(v->log_dir, log_dir, sizeof log_dir, &e) || event_open(NULL, &events, &e))
 		goto out;
 	event_sink(events, screen_event, &screen);
 	ask_fill(&ask, &place, job);

@@ -9,4 +9,8 @@
 
 extern const struct command run_command, work_command;
 
+/* The folder for logs: given, ELIZA_MTP_HARDWARE_REPORT_DIR, or where the old runners put
+ * them. */
+CHECKED int run_log_dir(const char *given, char *out, size_t size, struct err *e);
+
 #endif
