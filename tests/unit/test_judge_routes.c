@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/judge.h"
+#include "common/plat.h"
 #include "common/str.h"
 
 #define MARK "#verify 0123456789abcdef "
@@ -165,6 +166,27 @@ six_right_routes_on_the_device_are_a_pass(void **state)
 	/* with the line ends of another system, and the engine's words between */
 	change(P "score plain 5 ", "ggml: a word\r\n" P "score plain 5 ");
 	assert_int_equal(judged(), REASON_NONE);
+}
+
+/* What the program printed with a real engine that has the ops, on its CPU backend. */
+static void
+real_run_of_an_engine_with_the_ops_is_a_pass(void **state)
+{
+	static const char cpu[] = "\"/c/engine-verify\",\"--device\",\"CPU\"";
+	char *text;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(plat_read_file("fixtures/engine-verify/cpu-fork.txt", 1u << 20, &text, &n, NULL), 0);
+	body_len = 0;
+	add("%s", text);
+	free(text);
+	if (judged_as("cpu", cpu, "\"exit\":0,\"signal\":0") != REASON_NONE)
+		fail_msg("%s: %s", reason_name(j.reason), j.detail);
+	/* the same words are nothing for a lane with a GPU */
+	assert_int_equal(judged_as("cuda", cpu, "\"exit\":0,\"signal\":0"), REASON_BACKEND_NOT_PRESENT);
+	change("score odd 100 ", "score odd 100 9 9.5 9\n" P "note ");
+	assert_int_equal(judged_as("cpu", cpu, "\"exit\":0,\"signal\":0"), REASON_OP_MISMATCH);
 }
 
 static void
@@ -408,6 +430,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(six_right_routes_on_the_device_are_a_pass),
+		cmocka_unit_test(real_run_of_an_engine_with_the_ops_is_a_pass),
 		cmocka_unit_test(no_prefix_of_a_good_run_is_a_pass),
 		cmocka_unit_test(score_off_by_a_thousandth_or_no_number_fails),
 		cmocka_unit_test(missing_twofold_and_foreign_routes_are_no_pass),

@@ -100,6 +100,9 @@ both_suites_require_every_gate_of_the_lane_and_make_two_claims(void **state)
 		}
 		assert_int_equal(s->required & cpu->gates, cpu->gates & ~GATE_BIT(GATE_MTP));
 		assert_true((s->required & GATE_BIT(GATE_OP_PARITY)) != 0);
+		/* stock engines have no such ops */
+		assert_int_equal(suite_wants(s, GATE_ROUTES), strcmp(name, "eliza-1") == 0);
+		assert_int_equal((s->required & GATE_BIT(GATE_ROUTES)) != 0, strcmp(name, "eliza-1") == 0);
 		assert_int_equal(s->claims, 1u << CLAIM_FIXTURE_PARITY | 1u << CLAIM_LEGACY_KV_GRAPH);
 		assert_int_equal(s->fixture_count, 12);
 		assert_true(s->tolerance == 1e-3);
