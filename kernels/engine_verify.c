@@ -31,9 +31,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "ggml.h"
-#include "ggml-alloc.h"
-#include "ggml-backend.h"
+#include <ggml.h>
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
 
 #include "kernels/ref.h"
 
