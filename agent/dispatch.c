@@ -281,7 +281,7 @@ log_open(struct smoke *s, const char *given, struct err *e)
 	int i, rc = -1;
 
 	plat_utc(plat_now_ms(), stamp);
-	for (p = q = stamp; *p != '\0'; p++) /* 20260601T100000Z, as the runner's logs had it */
+	for (p = q = stamp; *p != '\0'; p++) /* 20260601T100000Z, as in other logs */
 		if (*p != '-' && *p != ':')
 			*q++ = *p;
 	*q = '\0';
@@ -289,7 +289,7 @@ log_open(struct smoke *s, const char *given, struct err *e)
 	    plat_random_hex(nonce, 64, e))
 		return -1;
 	for (i = 2; rc != 0 && i < 100; i++) { /* two in one second */
-		if (str_fmt(s->log, sizeof s->log, e, "%s/linux-vulkan-smoke-%s%s.log", dir, stamp, number))
+		if (str_fmt(s->log, sizeof s->log, e, "%s/vulkan-dispatch-smoke-%s%s.log", dir, stamp, number))
 			return -1;
 		rc = transcript_open(s->log, nonce, 64u << 20, &s->t, e);
 		if (rc != 0 && e->code != ERR_CONFLICT)

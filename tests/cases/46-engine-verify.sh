@@ -54,7 +54,7 @@ has "$T/err" "blocked stale_binary" "libggml-vulkan.so is older than $stock/ggml
 touch "$tree"/lib*.so
 smoke; status 3 $? "an engine without Vulkan"
 has "$T/err" "blocked backend_not_present"
-has "$T/out" "[vulkan_dispatch_smoke] NODEVICE Vulkan0" "log=$T/logs/linux-vulkan-smoke-2"
+has "$T/out" "[vulkan_dispatch_smoke] NODEVICE Vulkan0" "log=$T/logs/vulkan-dispatch-smoke-2"
 # always linked anew: the log of each has its own compiler run
 equal 1 "$(grep -c '^#verify .* run .*engine_verify.c' "$(sed -n 's/.*log=//p' "$T/out")")" "compilations"
 # what was written down at the build decides before the age does
