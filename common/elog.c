@@ -46,7 +46,7 @@ group_real(struct parse *p)
 	l->custom_op = l->cache_cast = false;
 	l->graphs = 0;
 	l->kv_write_seen = l->attn_seen = l->overflow = false;
-	l->model_load_failed = l->v_needs_fa = l->head_not_divisible = false;
+	l->model_load_failed = l->v_needs_fa = l->head_not_divisible = l->out_of_memory = false;
 	l->model_reason = REASON_NONE;
 	l->cause[0] = '\0';
 	memcpy(l->k_type, p->k_type, sizeof l->k_type);
@@ -361,6 +361,16 @@ static const struct row rows[] = {
 	{ NULL, "%*GPU is lost%*", elog_on_trouble, FLAG(device_lost) },
 	{ NULL, "%*failed: out of memory%*", elog_on_trouble, FLAG(out_of_memory) },
 	{ NULL, "%*ErrorOutOfDeviceMemory%*", elog_on_trouble, FLAG(out_of_memory) },
+	{ "error", "out of memory%*", elog_on_trouble, FLAG(out_of_memory) },
+	/* code for other chips, in the words of CUDA, HIP and rocBLAS */
+	{ "error", "no kernel image is available%*", elog_on_trouble, FLAG(no_code) },
+	{ "error", "invalid device function%*", elog_on_trouble, FLAG(no_code) },
+	{ "error", "the provided PTX was compiled with an unsupported toolchain%*", elog_on_trouble, FLAG(no_code) },
+	{ "error", "Cannot read %*TensileLibrary%*", elog_on_trouble, FLAG(no_code) },
+	{ NULL, "%*has no device code compatible with %*", elog_on_trouble, FLAG(no_code) },
+	{ NULL, "%*hipErrorNoBinaryForGpu%*", elog_on_trouble, FLAG(no_code) },
+	{ NULL, "%*hipErrorInvalidDeviceFunction%*", elog_on_trouble, FLAG(no_code) },
+	{ NULL, "%*cudaErrorNoKernelImageForDevice%*", elog_on_trouble, FLAG(no_code) },
 	{ NULL, "failed to allocate %s buffer of size %*", elog_on_trouble, FLAG(out_of_memory) },
 	{ NULL, "%*failed to allocate buffer for kv cache%*", elog_on_trouble, FLAG(out_of_memory) },
 	{ NULL, "%*failed to allocate compute %s buffers", elog_on_trouble, FLAG(out_of_memory) },

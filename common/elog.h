@@ -20,7 +20,7 @@
 #include "common/lane.h"
 #include "common/suite.h"
 
-#define ELOG_VERSION 2        /* of the pattern table; stands in the report */
+#define ELOG_VERSION 3        /* of the pattern table; stands in the report */
 #define ELOG_MAX_BUFFERS 16
 #define ELOG_MAX_PLACES 24
 #define ELOG_MAX_BACKENDS 8
@@ -104,7 +104,7 @@ struct elog {
 	bool no_gpu_warning;  /* a fact, not a verdict */
 	bool backend_init_failed, device_lost, software_device;
 	bool speaks_cli_only; /* the banner of a conversing llama-cli */
-	bool out_of_memory;
+	bool out_of_memory, no_code; /* the second: none for the device's chip */
 	char op_unsupported[64]; /* "SET_ROWS on CUDA0 for cache_k" */
 	bool v_needs_fa, head_not_divisible, unknown_cache_type, model_load_failed;
 	enum reason model_reason;  /* of model_load_failed */

@@ -12,7 +12,7 @@
 struct letters {
 	uint64_t bits[2];
 };
-#define ELOG_MAX_ROWS 96
+#define ELOG_MAX_ROWS 128
 
 struct parse {
 	struct elog *l;

@@ -259,10 +259,26 @@ check_device(struct judge *j)
 	return true;
 }
 
+/* Whether the run came to a bad end: words that it got over decide nothing. */
+static bool
+ended_badly(const struct judge *j)
+{
+	return !j->ask->timed_out && (j->ask->exit != 0 || j->l->aborted);
+}
+
+static bool
+check_code(struct judge *j)
+{
+	if (!j->l->no_code || !ended_badly(j))
+		return false;
+	verdict(j, REASON_NO_CODE_FOR_DEVICE, "no code for the device's chip: %s", headline(j->l));
+	return true;
+}
+
 static bool
 check_memory(struct judge *j)
 {
-	if (!j->l->out_of_memory || j->ask->timed_out || j->ask->exit == 0)
+	if (!j->l->out_of_memory || !ended_badly(j))
 		return false;
 	verdict(j, REASON_MODEL_NOT_SUITABLE, "not enough memory on the device: %s",
 		headline(j->l));
@@ -477,6 +493,8 @@ check_missing(struct judge *j)
 	const struct elog *l = j->l;
 	char missing[200] = "";
 	bool gpu = j->ask->lane->api != API_CPU;
+	/* an engine that has no device but the processor need not show where it computed */
+	bool nodes = gpu || l->device[0] != '\0' || l->offloaded > 0;
 
 	if (l->overflow)
 		append(missing, sizeof missing, ", ", "a list of devices that fits");
@@ -488,10 +506,10 @@ check_missing(struct judge *j)
 		append(missing, sizeof missing, ", ", "the eval time line");
 	if (j->ask->lane->offloads && l->offloaded < 0)
 		append(missing, sizeof missing, ", ", "the offloaded layers");
-	if (gpu && (l->graphs == 0 || !l->attn_seen))
+	if (nodes && (l->graphs == 0 || !l->attn_seen))
 		append(missing, sizeof missing, ", ",
 		       "attention nodes of a computed graph");
-	else if (gpu && !l->kv_write_seen)
+	else if (nodes && !l->kv_write_seen)
 		append(missing, sizeof missing, ", ",
 		       "the node that writes the K cache");
 	if (gpu && l->device[0] == '\0' && !l->device_listed)
@@ -513,6 +531,8 @@ check_missing(struct judge *j)
 		     "the engine ended before its log was written out; run it again");
 	else if (l->speaks_cli_only)
 		hint(j, "use llama-completion as the driver; llama-cli hides its log");
+	else if (j->ask->raw && l->whole && l->compute_buffers > 0 && l->freed_buffers == 0)
+		hint(j, "cut off, or of an older engine, which prints no end: let verify-agent make the run, its log says how it ended");
 	return true;
 }
 
@@ -586,7 +606,7 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 	 * then what is missing. */
 	static bool (*const checks[])(struct judge *) = {
 		check_cancelled, check_driver, check_cache_type, check_op,
-		check_refusals, check_model, check_device, check_memory,
+		check_refusals, check_model, check_device, check_code, check_memory,
 		check_timeout, check_end, check_type, check_offload,
 		check_kv_place, check_used, check_placement, check_attention, check_tokens, check_missing,
 	};

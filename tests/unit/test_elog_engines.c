@@ -1,0 +1,274 @@
+/* What engines of other years, models and machines print, and what a user concludes from it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/elog.h"
+#include "common/judge.h"
+#include "common/str.h"
+
+#define USING(name) "llama_model_load_from_file_impl: using device " name " - 16000 MiB free\n"
+#define OFFLOADED(n, m) "load_tensors: offloading output layer to GPU\nload_tensors: offloaded " n "/" m " layers to GPU\n"
+#define BUFFER(d, mib) "llama_kv_cache:      " d " KV buffer size =   " mib " MiB\n"
+#define SIZE(k, v) "llama_kv_cache: size =  136.00 MiB (  4096 cells,  32 layers,  1/1 seqs), K (" k "):   68.00 MiB, V (" v "):   68.00 MiB\n"
+#define CONTEXT "llama_context: constructing llama_context\nllama_context: flash_attn    = enabled\n"
+#define COMPUTE(d) "sched_reserve:      " d " compute buffer size =   258.50 MiB\nsched_reserve:  CUDA_Host compute buffer size =    12.01 MiB\n"
+#define SPLITS "sched_reserve: graph nodes  = 1030\nsched_reserve: graph splits = 2 (with bs=512), 1 (with bs=1)\n"
+#define SPLIT "## SPLIT #0: CPU # 0 inputs\n"
+#define NODE(op, tensor, backend) \
+	"node #  1 (" op "): " tensor " (   1K) [" backend "         ] use=1,c=1:  a (   1K) [  CPU         ]\n"
+#define EMBED NODE("  GET_ROWS", "                embd", "  CPU")
+#define WRITE(b) NODE("  SET_ROWS", "   cache_k_l0 (view)", b) NODE("  SET_ROWS", "   cache_v_l0 (view)", b)
+#define FLASH(b) NODE("FLASH_ATTN", "       __fattn__-0", b)
+#define SCORES(b) NODE("   MUL_MAT", "                kq-0", b) NODE("  SOFT_MAX", "       kq_soft_max-0", b) NODE("   MUL_MAT", "               kqv-0", b)
+#define EVAL \
+	"llama_perf_context_print: prompt eval time =      38.63 ms /    17 tokens (    2.27 ms per token,   440.12 tokens per second)\n" \
+	"llama_perf_context_print:        eval time =       2.05 ms /     3 runs   (    0.68 ms per token,  1462.70 tokens per second)\n" \
+	"llama_perf_context_print:       total time =      40.68 ms /    20 tokens\n"
+/* The lines of one device, whole. */
+#define MACHINE(name, d) USING(name) OFFLOADED("33", "33") CONTEXT BUFFER(d, "136.00") SIZE("q8_0", "q8_0") COMPUTE(d) SPLITS
+#define GRAPH(b) SPLIT EMBED WRITE(b) FLASH(b)
+#define CUDA MACHINE("CUDA0 (NVIDIA H200) (0000:00:06.0)", "CUDA0")
+
+struct row {
+	const char *what, *lane, *log;
+	int exit;
+	enum reason wanted;
+};
+
+static struct smoke_verdict
+judge_row(const struct row *r)
+{
+	struct smoke_ask ask = {.lane = lane_find(r->lane), .cache_type = "q8_0", .tokens = 4, .exit = r->exit};
+	struct elog *l = calloc(1, sizeof *l);
+	struct suite *s = NULL;
+	struct smoke_verdict v;
+
+	assert_non_null(ask.lane);
+	assert_non_null(l);
+	assert_int_equal(suite_builtin("llama.cpp", &s, NULL), 0);
+	ask.placement = suite_placement_of(s, "q8_0");
+	elog_parse(r->log, strlen(r->log), l);
+	elog_judge(l, &ask, &v);
+	suite_free(s);
+	free(l);
+	return v;
+}
+
+static void
+rows_hold(const struct row *rows, size_t n)
+{
+	struct smoke_verdict v;
+	size_t i, bad = 0;
+
+	for (i = 0; i < n; i++) {
+		v = judge_row(&rows[i]);
+		if (v.reason == rows[i].wanted)
+			continue;
+		bad++;
+		print_error("%s: wanted %s, got %s: %s\n", rows[i].what, reason_name(rows[i].wanted), reason_name(v.reason), v.detail);
+	}
+	assert_int_equal(bad, 0);
+}
+
+static void
+machines_of_other_makers_pass_on_their_lane(void **state)
+{
+	static const struct row rows[] = {
+		{"CUDA", "cuda", CUDA GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+		{"without flash attention", "cuda", CUDA SPLIT EMBED WRITE("CUDA0") SCORES("CUDA0") EVAL, 0, REASON_NONE},
+		{"ROCm", "rocm", "ggml_cuda_init: found 1 ROCm devices:\n  Device 0: AMD Instinct MI300X, gfx942:sramecc+:xnack- (0x942), VMM: no, Wave Size: 64\n"
+			MACHINE("ROCm0 (AMD Instinct MI300X) (0000:c1:00.0)", "ROCm0") GRAPH("ROCm0") EVAL, 0, REASON_NONE},
+		{"RADV", "vulkan", "ggml_vulkan: Found 1 Vulkan devices:\n"
+			"ggml_vulkan: 0 = AMD Radeon RX 7900 XTX (RADV NAVI31) (radv) | uma: 0 | fp16: 1 | bf16: 0 | warp size: 64 | shared memory: 65536 | int dot: 1 | matrix cores: KHR_coopmat\n"
+			MACHINE("Vulkan0 (AMD Radeon RX 7900 XTX (RADV NAVI31)) (0000:03:00.0)", "Vulkan0") GRAPH("Vulka") EVAL, 0, REASON_NONE},
+		{"ANV", "vulkan", "ggml_vulkan: Found 1 Vulkan devices:\n"
+			"ggml_vulkan: 0 = Intel(R) Arc(tm) A770 Graphics (DG2) (Intel open-source Mesa driver) | uma: 0 | fp16: 1 | bf16: 0 | warp size: 32 | shared memory: 65536 | int dot: 1 | matrix cores: KHR_coopmat\n"
+			MACHINE("Vulkan0 (Intel(R) Arc(tm) A770 Graphics (DG2)) (0000:03:00.0)", "Vulkan0") GRAPH("Vulka") EVAL, 0, REASON_NONE},
+		{"integrated", "vulkan", "ggml_vulkan: 0 = AMD Radeon 780M Graphics (RADV PHOENIX) (radv) | uma: 1 | fp16: 1 | bf16: 0 | warp size: 64\n"
+			MACHINE("Vulkan0 (AMD Radeon 780M Graphics (RADV PHOENIX)) (0000:c4:00.0)", "Vulkan0") GRAPH("Vulka") EVAL, 0, REASON_NONE},
+		{"a device without a PCI address", "vulkan", MACHINE("Vulkan0 (Adreno (TM) 740) (unknown id)", "Vulkan0") GRAPH("Vulka") EVAL, 0, REASON_NONE},
+		{"CPU", "cpu", CONTEXT BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") GRAPH("  CPU") EVAL, 0, REASON_NONE},
+		{"CPU with BLAS", "cpu", CONTEXT BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") SPLIT EMBED WRITE("  CPU")
+			NODE("   MUL_MAT", "Qcur-0", " BLAS") SCORES("  CPU") EVAL, 0, REASON_NONE},
+		{"the eleventh device", "cuda", MACHINE("CUDA10 (NVIDIA H200) (0000:00:16.0)", "CUDA10") GRAPH("CUDA1") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+static void
+another_lane_s_device_is_no_pass(void **state)
+{
+	static const struct row rows[] = {
+		{"ROCm on cuda", "cuda", MACHINE("ROCm0 (AMD Instinct MI300X) (0000:c1:00.0)", "ROCm0") GRAPH("ROCm0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"CUDA on rocm", "rocm", CUDA GRAPH("CUDA0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"SYCL on vulkan", "vulkan", MACHINE("SYCL0 (Intel(R) Data Center GPU Max 1550) (unknown id)", "SYCL0") GRAPH("SYCL0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"Metal on cuda", "cuda", MACHINE("Metal (Apple M4 Max) (unknown id)", "Metal") GRAPH("Metal") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"MTL0 on cpu", "cpu", MACHINE("MTL0 (Apple M4 Max) (unknown id)", "MTL0") GRAPH("MTL0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"CUDA on cpu", "cpu", CUDA GRAPH("CUDA0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		/* the cache stayed behind, the layers did not: where attention ran must be shown */
+		{"a GPU that keeps no cache, on cpu", "cpu", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("33", "33") CONTEXT
+			BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"layers on a GPU, on cpu", "cpu", OFFLOADED("33", "33") CONTEXT BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"a GPU that does nothing, on cpu", "cpu", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("0", "33") CONTEXT
+			BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("  CPU") EVAL, 0, REASON_NONE},
+		{"attention on a GPU, on cpu", "cpu", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("0", "33") CONTEXT
+			BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("CUDA0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+static void
+layers_over_two_devices_pass_when_both_are_the_lane_s(void **state)
+{
+	static const struct row rows[] = {
+		{"two cards", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") USING("CUDA1 (NVIDIA H200) (0000:00:07.0)") OFFLOADED("33", "33") CONTEXT
+			BUFFER("CUDA0", "72.00") BUFFER("CUDA1", "64.00") SIZE("q8_0", "q8_0") COMPUTE("CUDA0") SPLITS SPLIT EMBED WRITE("CUDA0")
+			FLASH("CUDA0") "## SPLIT #1: CUDA1 # 2 inputs\n" NODE("  SET_ROWS", "cache_k_l17 (view)", "CUDA1") NODE("FLASH_ATTN", "__fattn__-17", "CUDA1")
+			EVAL, 0, REASON_NONE},
+		{"a card and the CPU", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("33", "33") CONTEXT BUFFER("CUDA0", "72.00")
+			BUFFER("CPU", "64.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("CUDA0") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"a card and another maker's", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") USING("Vulkan1 (AMD Radeon) (0000:03:00.0)")
+			OFFLOADED("33", "33") CONTEXT BUFFER("CUDA0", "72.00") BUFFER("Vulkan1", "64.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("CUDA0") EVAL, 0,
+			REASON_KV_NOT_ON_DEVICE},
+		{"one layer of attention on the CPU", "cuda", CUDA GRAPH("CUDA0") NODE("FLASH_ATTN", "__fattn__-31", "  CPU") EVAL, 0, REASON_OP_ON_CPU},
+		{"only the soft max", "cuda", CUDA SPLIT EMBED WRITE("CUDA0") NODE("   MUL_MAT", "kq-0", "CUDA0")
+			NODE("  SOFT_MAX", "kq_soft_max-0", "  CPU") NODE("   MUL_MAT", "kqv-0", "CUDA0") EVAL, 0, REASON_OP_ON_CPU},
+		{"experts on the CPU", "cuda", CUDA GRAPH("CUDA0") NODE("MUL_MAT_ID", "ffn_moe_gate-0", "  CPU") EVAL, 0, REASON_NONE},
+		{"a norm on the CPU", "cuda", CUDA GRAPH("CUDA0") NODE("  RMS_NORM", "norm-0", "  CPU") EVAL, 0, REASON_NONE},
+		{"12 of 33 layers", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("12", "33") CONTEXT BUFFER("CPU", "80.00")
+			BUFFER("CUDA0", "56.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("CUDA0") EVAL, 0, REASON_NOT_OFFLOADED},
+		{"--no-kv-offload", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("33", "33") CONTEXT BUFFER("CPU", "136.00")
+			SIZE("q8_0", "q8_0") SPLITS GRAPH("  CPU") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"weights of the CPU beside", "cuda", "load_tensors:   CPU_Mapped model buffer size =   102.54 MiB\nload_tensors:        CUDA0 model buffer size =  4095.05 MiB\n"
+			"load_tensors:    CUDA_Host model buffer size =   102.54 MiB\n" CUDA GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+static void
+models_of_other_kinds_are_understood(void **state)
+{
+	static const struct row rows[] = {
+		{"two caches of a sliding window", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("35", "35") CONTEXT
+			"llama_kv_cache_iswa: creating non-SWA KV cache, size = 4096 cells\n" BUFFER("CUDA0", "80.00") SIZE("q8_0", "q8_0")
+			"llama_kv_cache_iswa: creating     SWA KV cache, size = 1536 cells\n" BUFFER("CUDA0", "174.00") SIZE("q8_0", "q8_0")
+			COMPUTE("CUDA0") SPLITS GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+		{"one of them on the CPU", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("35", "35") CONTEXT
+			BUFFER("CUDA0", "80.00") SIZE("q8_0", "q8_0") BUFFER("CPU", "174.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("CUDA0") EVAL, 0,
+			REASON_KV_NOT_ON_DEVICE},
+		{"one of them in f16", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("35", "35") CONTEXT
+			BUFFER("CUDA0", "80.00") SIZE("q8_0", "q8_0") BUFFER("CUDA0", "174.00") SIZE("f16", "f16") SPLITS GRAPH("CUDA0") EVAL, 0,
+			REASON_KV_TYPE_DIFFERS},
+		{"recurrent and attention", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("49", "49") CONTEXT
+			BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0")
+			"llama_memory_recurrent:      CUDA0 RS buffer size =    75.38 MiB\n"
+			"llama_memory_recurrent: size =   75.38 MiB (     1 cells,  48 layers,  1 seqs), R (f32):    3.38 MiB, S (f32):   72.00 MiB\n"
+			COMPUTE("CUDA0") SPLITS GRAPH("CUDA0") NODE("  SSM_CONV", "conv_output_raw-0", "CUDA0") NODE("       CPY", "cache_s_l0 (view) (copy", "CUDA0")
+			EVAL, 0, REASON_NONE},
+		{"recurrent alone: no cache to test", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("49", "49") CONTEXT
+			"llama_memory_recurrent:      CUDA0 RS buffer size =    75.38 MiB\n"
+			"llama_memory_recurrent: size =   75.38 MiB (     1 cells,  48 layers,  1 seqs), R (f32):    3.38 MiB, S (f32):   72.00 MiB\n"
+			COMPUTE("CUDA0") SPLITS SPLIT EMBED NODE("  SSM_SCAN", "node_40", "CUDA0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"latent attention, no V cache", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("62", "62") CONTEXT BUFFER("CUDA0", "68.00")
+			"llama_kv_cache: size =   68.00 MiB (  4096 cells,  61 layers,  1/1 seqs), K (q8_0):   68.00 MiB, V (q8_0):    0.00 MiB\n"
+			COMPUTE("CUDA0") SPLITS SPLIT EMBED NODE("  SET_ROWS", "cache_k_l0 (view)", "CUDA0") NODE("   MUL_MAT", "kq-0", "CUDA0") EVAL, 0, REASON_NONE},
+		{"an older name of the cache", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("33", "33")
+			"llama_kv_cache_unified:      CUDA0 KV buffer size =   136.00 MiB\n"
+			"llama_kv_cache_unified: size =  136.00 MiB (  4096 cells,  32 layers,  1 seqs), K (q8_0):   68.00 MiB, V (q8_0):   68.00 MiB\n"
+			"llama_context: graph splits = 2\n" GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+/* The device has no memory or no code for the chip; the code under test does wrong; the
+ * device fell off: four answers, and who reads them does four things. */
+static void
+ends_of_every_kind_have_their_reason(void **state)
+{
+#define AT "  current device: 0, in function ggml_backend_cuda_synchronize at /src/ggml/src/ggml-cuda/ggml-cuda.cu:2500\n" \
+	"  cudaStreamSynchronize(cuda_ctx->stream())\n/src/ggml/src/ggml-cuda/ggml-cuda.cu:88: CUDA error\n"
+	static const struct row rows[] = {
+		{"no memory", "cuda", CUDA "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4096.00 MiB on device 0: cudaMalloc failed: out of memory\n"
+			"alloc_tensor_range: failed to allocate CUDA0 buffer of size 4294967296\n", 1, REASON_MODEL_NOT_SUITABLE},
+		{"no memory, aborted", "cuda", CUDA "CUDA error: out of memory\n" AT, 134, REASON_MODEL_NOT_SUITABLE},
+		{"no memory, of ROCm", "rocm", "ROCm error: out of memory\n" AT, 134, REASON_MODEL_NOT_SUITABLE},
+		{"no memory, of Vulkan", "vulkan", "ggml_vulkan: Device memory allocation of size 4294967296 failed.\n"
+			"ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory\n", 1, REASON_MODEL_NOT_SUITABLE},
+		{"no code for the chip", "cuda", CUDA "CUDA error: no kernel image is available for execution on the device\n" AT, 134, REASON_NO_CODE_FOR_DEVICE},
+		{"no code, in the arch list", "cuda", CUDA "/src/ggml/src/ggml-cuda/mmq.cu:128: ERROR: CUDA kernel mul_mat_q has no device code compatible with CUDA arch 700. ggml-cuda.cu was compiled for: 800,900\n",
+			134, REASON_NO_CODE_FOR_DEVICE},
+		{"no code, of ROCm", "rocm", "ROCm error: invalid device function\n" AT, 134, REASON_NO_CODE_FOR_DEVICE},
+		{"no code, of rocBLAS", "rocm", "rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : gfx1032\n", 134,
+			REASON_NO_CODE_FOR_DEVICE},
+		{"hipErrorNoBinaryForGpu", "rocm", "\"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!\"\n", 134, REASON_NO_CODE_FOR_DEVICE},
+		{"PTX of another toolkit", "cuda", "CUDA error: the provided PTX was compiled with an unsupported toolchain.\n" AT, 134, REASON_NO_CODE_FOR_DEVICE},
+		{"wrong access", "cuda", CUDA "CUDA error: an illegal memory access was encountered\n" AT, 134, REASON_ENGINE_ABORT},
+		{"an assertion", "cuda", CUDA "/src/ggml/src/ggml-cuda/fattn.cu:210: GGML_ASSERT(K->ne[1] % 256 == 0) failed\n", 134, REASON_ENGINE_ABORT},
+		{"a device lost", "vulkan", "terminate called after throwing an instance of 'vk::DeviceLostError'\n  what():  vk::Queue::submit: ErrorDeviceLost\n", 134,
+			REASON_DEVICE_LOST},
+		{"a device that fell off", "cuda", "CUDA error: GPU is lost\n" AT, 134, REASON_DEVICE_LOST},
+		{"a fault of memory", "rocm", "Memory access fault by GPU node-1 (Agent handle: 0x55) on address 0x7f. Reason: Unknown.\n", 134, REASON_ENGINE_ABORT},
+		{"no driver for the runtime", "cuda", "ggml_cuda_init: failed to initialize CUDA: CUDA driver version is insufficient for CUDA runtime version\n"
+			CONTEXT BUFFER("CPU", "136.00") SIZE("q8_0", "q8_0") EVAL, 0, REASON_BACKEND_INIT_FAILED},
+		{"segmentation fault", "cuda", CUDA GRAPH("CUDA0"), 139, REASON_ENGINE_CRASH},
+		{"killed", "cuda", CUDA GRAPH("CUDA0"), 137, REASON_ENGINE_CRASH},
+		/* a lack of memory that the engine got over is none */
+		{"got over", "cuda", "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9999.00 MiB on device 0: cudaMalloc failed: out of memory\n"
+			CUDA GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+		{"got over, and then an assertion", "cuda", "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9999.00 MiB on device 0: cudaMalloc failed: out of memory\n"
+			CUDA "/src/ggml/src/ggml-cuda/fattn.cu:210: GGML_ASSERT(K->ne[1] % 256 == 0) failed\n", 134, REASON_ENGINE_ABORT},
+		/* nobody gave the exit code: the log tells of the end */
+		{"no memory, exit not told", "cuda", CUDA "CUDA error: out of memory\n" AT, 0, REASON_MODEL_NOT_SUITABLE},
+		{"no code, exit not told", "cuda", CUDA "CUDA error: no kernel image is available for execution on the device\n" AT, 0, REASON_NO_CODE_FOR_DEVICE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+static void
+trial_graphs_say_nothing_of_the_run(void **state)
+{
+	static const struct row rows[] = {
+		{"flash attention is tried on the CPU", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("33", "33") CONTEXT BUFFER("CUDA0", "136.00")
+			SIZE("q8_0", "q8_0") "sched_reserve: reserving ...\n" SPLIT FLASH("  CPU") "sched_reserve: Flash Attention was auto, set to enabled\n"
+			SPLIT FLASH("  CPU") COMPUTE("CUDA0") SPLITS GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+		{"nothing but trials", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("33", "33") CONTEXT BUFFER("CUDA0", "136.00")
+			SIZE("q8_0", "q8_0") "sched_reserve: reserving ...\n" GRAPH("CUDA0") COMPUTE("CUDA0") SPLITS EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"a dry pass before the real one", "cuda", USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") CONTEXT BUFFER("CUDA0", "0.00") SIZE("f16", "f16")
+			SPLITS OFFLOADED("33", "33") CONTEXT BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") COMPUTE("CUDA0") SPLITS GRAPH("CUDA0") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(machines_of_other_makers_pass_on_their_lane),
+		cmocka_unit_test(another_lane_s_device_is_no_pass),
+		cmocka_unit_test(layers_over_two_devices_pass_when_both_are_the_lane_s),
+		cmocka_unit_test(models_of_other_kinds_are_understood),
+		cmocka_unit_test(ends_of_every_kind_have_their_reason),
+		cmocka_unit_test(trial_graphs_say_nothing_of_the_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
