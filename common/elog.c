@@ -42,6 +42,7 @@ group_real(struct parse *p)
 	struct elog *l = p->l;
 
 	p->real = true;
+	p->levels = p->level != '\0';
 	l->kv_count = l->place_count = l->attn_count = l->group_count = 0;
 	l->custom_op = l->cache_cast = false;
 	l->graphs = 0;
@@ -341,6 +342,7 @@ static const struct row rows[] = {
 	{ NULL, "## SPLIT #%d: %*", on_split, 0 },
 	{ NULL, "node #%*(%*): %* [%*] %*", elog_on_node, 0 },
 	{ NULL, "node #%*(%*): %* [%*]", elog_on_node, 0 },
+	{ NULL, "node #%*(%*): %* [%*]:", elog_on_node, 0 }, /* of 2024, without sources */
 	/* timings */
 	{ NULL, "prompt eval time = %f ms / %d tokens%*", on_prompt_time, 0 },
 	{ NULL, "eval time = %f ms / %d runs%*", on_runs, 0 },
@@ -492,6 +494,7 @@ message_whole(void *arg, struct span line, char level, size_t number)
 	p->level = level;
 	p->number = number;
 	p->took = false;
+	p->debug_seen = p->debug_seen || (level == 'D' && !p->real);
 	usage_add(p);
 	if (level == 'E')
 		elog_set_error(p);

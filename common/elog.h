@@ -22,8 +22,8 @@
 
 #define ELOG_VERSION 3        /* of the pattern table; stands in the report */
 #define ELOG_MAX_BUFFERS 16
-#define ELOG_MAX_PLACES 24
-#define ELOG_MAX_BACKENDS 8
+#define ELOG_MAX_PLACES 64
+#define ELOG_MAX_BACKENDS 16
 #define ELOG_TYPE 24
 #define ELOG_MAX_LINE 4096    /* bytes of a line that are looked at */
 
@@ -46,7 +46,7 @@ struct elog_attn {
 	size_t line;          /* of that one in the log, from 1 */
 };
 /* Nodes of the real graphs by op and tensor without its layer: "MUL_MAT kq" on "CPU". */
-#define ELOG_MAX_GROUPS 160
+#define ELOG_MAX_GROUPS 384
 #define ELOG_MAX_LAYERS 256
 struct elog_group {
 	char op[16], tensor[24], backend[16];

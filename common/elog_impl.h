@@ -27,6 +27,10 @@ struct parse {
 	/* The first token is out: from here on any line may be what the model wrote.  It
 	 * may count against the run, never for it. */
 	bool talking;
+	/* Nodes are printed at the level of debugging.  A log whose lines say their level, and
+	 * that has none of that level by the time the cache is there, prints no nodes: what
+	 * looks like one is text. */
+	bool debug_seen, levels;
 	bool took;            /* a row understood this message */
 	bool soft, hard;      /* kinds of devices that are listed, used or not */
 	char compute[ELOG_MAX_BUFFERS][32]; /* devices of the context's compute buffers */

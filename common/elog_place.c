@@ -72,14 +72,15 @@ attn_add(struct elog *l, const char *op, const char *tensor, const char *backend
 	at->line = line;
 }
 
-/* A copy of the cache that is read is named "cache_k_l0 (view) (permuted) (copy)". */
+/* A copy of the cache that is read is named "cache_k_l0 (view) (permuted) (copy)"; cut
+ * to twenty letters, "cache_k_l17 (view) (" may be that or a write. */
 static bool
 is_kv_write(const char *op, const char *tensor)
 {
 	if (strcmp(op, "SET_ROWS") == 0)
 		return str_starts(tensor, "cache_k");
 	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "k_cache_view") ||
-		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL));
+		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL && !str_ends(tensor, "(")));
 }
 
 /* "kq-17" is kq of layer 17, "cache_k_l3 (view)" cache_k of layer 3. */
@@ -218,5 +219,5 @@ elog_on_node(struct parse *p, const struct span *caps, int arg)
 		p->l->torn++;
 		return;
 	}
-	elog_node(p->l, op, name, where, p->number, !p->talking);
+	elog_node(p->l, op, name, where, p->number, !p->talking && (!p->levels || p->debug_seen));
 }

@@ -258,6 +258,94 @@ trial_graphs_say_nothing_of_the_run(void **state)
 	rows_hold(rows, str_count(rows));
 }
 
+/* The first lines of nodes had no use count; the cache was written by copies. */
+static void
+nodes_of_2024_are_understood(void **state)
+{
+#define OLD(op, tensor, b) \
+	"node #  7 (" op "): " tensor " (   8K) [" b "         ]:            Kcur-0 (   8K) [CUDA0         ]         k_cache_view-0 (   8K) [CUDA0         ]\n"
+#define OLD_HEAD "ggml_cuda_init: found 1 CUDA devices:\n  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes\n" \
+	"llm_load_tensors: offloaded 33/33 layers to GPU\n" \
+	"llama_new_context_with_model: n_ctx      = 512\nllama_kv_cache_init:      CUDA0 KV buffer size =    64.00 MiB\n" \
+	"llama_new_context_with_model: KV self size  =   64.00 MiB, K (q8_0):   32.00 MiB, V (f16):   32.00 MiB\n" \
+	"llama_new_context_with_model: graph splits = 2\n## SPLIT #0: CUDA0 # 1 inputs: [inp_embd (   8K)] \n"
+	static const struct row rows[] = {
+		{"on the device", "cuda", OLD_HEAD OLD("       CPY", "k_cache_view-0 (copy", "CUDA0") OLD("   MUL_MAT", "                kq-0", "CUDA0") EVAL, 0, REASON_NONE},
+		{"without sources", "cuda", OLD_HEAD "node #  6 (      VIEW): cache_k_l0 (   8K) [CUDA0         ]:\n"
+			OLD("       CPY", "k_cache_view-0 (copy", "CUDA0") OLD("   MUL_MAT", "                kq-0", "CUDA0") EVAL, 0, REASON_NONE},
+		{"on the CPU", "cuda", OLD_HEAD OLD("       CPY", "k_cache_view-0 (copy", "CUDA0") OLD("   MUL_MAT", "                kq-0", "  CPU") EVAL, 0, REASON_OP_ON_CPU},
+	};
+
+	struct smoke_verdict v = judge_row(&rows[2]);
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+	/* each is counted once */
+	assert_non_null(strstr(v.detail, "MUL_MAT kq on CPU in 1 layer, 1 nodes of 1 graphs"));
+}
+
+static void
+copy_of_a_late_layer_is_no_sign_of_a_write(void **state)
+{
+	static const struct row rows[] = {
+		{"layer 17 alone", "cuda", CUDA SPLIT EMBED NODE("       CPY", "cache_k_l17 (view) (", "CUDA0") FLASH("CUDA0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"layer 0 before it", "cuda", CUDA SPLIT EMBED NODE("       CPY", "cache_k_l0 (view) (c", "CUDA0") NODE("       CPY", "cache_k_l17 (view) (", "CUDA0")
+			FLASH("CUDA0") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+/* A log of lines with levels that has no debugging lines prints no nodes; then they are the
+ * model's, or the prompt's, words. */
+static void
+nodes_in_a_log_without_debugging_lines_are_text(void **state)
+{
+#define I(text) "0.00.220.577 I " text
+#define QUIET I("llama_prepare_model_devices: using device CUDA0 (NVIDIA H200) (0000:00:06.0) - 142629 MiB free\n") \
+	I("load_tensors: offloaded 33/33 layers to GPU\n") I(BUFFER("CUDA0", "136.00")) I(SIZE("q8_0", "q8_0")) I("sched_reserve: graph splits = 2\n")
+	static const struct row rows[] = {
+		{"as bare lines", "cuda", QUIET GRAPH("CUDA0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"with a stamp", "cuda", QUIET "0.00.300.000 D " SPLIT "0.00.300.000 D " NODE("  SET_ROWS", "   cache_k_l0 (view)", "CUDA0")
+			"0.00.300.000 D " FLASH("CUDA0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		/* against the run they count */
+		{"on the CPU", "cuda", QUIET GRAPH("  CPU") EVAL, 0, REASON_OP_ON_CPU},
+		{"the engine's own", "cuda", "0.00.100.000 D load_tensors: layer   0 assigned to device CUDA0\n" QUIET "0.00.300.000 D " SPLIT
+			"0.00.300.000 D " NODE("  SET_ROWS", "   cache_k_l0 (view)", "CUDA0") "0.00.300.000 D " FLASH("CUDA0") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+/* Four hundred names are in no model; two hundred are, on two cards. */
+static void
+model_of_many_names_over_eight_cards_passes(void **state)
+{
+	size_t size = 1u << 20, n = 0;
+	struct row row = {"many names", "cuda", NULL, 0, REASON_NONE};
+	char *log = malloc(size);
+	int i;
+
+	(void)state;
+	assert_non_null(log);
+	n += (size_t)snprintf(log + n, size - n, USING("CUDA0 (NVIDIA H200) (0000:00:06.0)") OFFLOADED("81", "81") CONTEXT);
+	for (i = 0; i < 8; i++)
+		n += (size_t)snprintf(log + n, size - n, "llama_kv_cache:      CUDA%d KV buffer size =   136.00 MiB\n", i);
+	n += (size_t)snprintf(log + n, size - n, "%s", SIZE("q8_0", "q8_0") SPLITS SPLIT EMBED);
+	for (i = 0; i < 240; i++)
+		n += (size_t)snprintf(log + n, size - n, "node #%3d (   MUL_MAT): name_of_%c%c%c-%d (   1K) [CUDA%d         ] use=1,c=1:\n", i,
+			'a' + i % 120 / 12, 'a' + i % 12, 'x', i / 3, i / 120);
+	for (i = 0; i < 80; i++)
+		n += (size_t)snprintf(log + n, size - n, "node #%3d (  SET_ROWS): cache_k_l%d (view) (   1K) [CUDA%d         ] use=1,c=1:\n"
+			"node #%3d (FLASH_ATTN): __fattn__-%d (   1K) [CUDA%d         ] use=1,c=1:\n", i, i, i / 10, i, i, i / 10);
+	snprintf(log + n, size - n, "%s", EVAL);
+	row.log = log;
+	rows_hold(&row, 1);
+	free(log);
+}
+
 int
 main(void)
 {
@@ -267,6 +355,10 @@ main(void)
 		cmocka_unit_test(layers_over_two_devices_pass_when_both_are_the_lane_s),
 		cmocka_unit_test(models_of_other_kinds_are_understood),
 		cmocka_unit_test(ends_of_every_kind_have_their_reason),
+		cmocka_unit_test(nodes_of_2024_are_understood),
+		cmocka_unit_test(copy_of_a_late_layer_is_no_sign_of_a_write),
+		cmocka_unit_test(nodes_in_a_log_without_debugging_lines_are_text),
+		cmocka_unit_test(model_of_many_names_over_eight_cards_passes),
 		cmocka_unit_test(trial_graphs_say_nothing_of_the_run),
 	};
 
