@@ -338,13 +338,12 @@ cell_read(enum column c, const char *cell, struct tool_device *d)
 	size_t i;
 
 	/* what is not known stands in brackets: "[N/A]", "[Not Supported]" */
-	if (cell[0] == '[') {
-		if (strcasestr(cell, "requires reset") != NULL)
-			snprintf(d->state, sizeof d->state, "requires_reset");
-		else if (strcasestr(cell, "is lost") != NULL)
-			snprintf(d->state, sizeof d->state, "lost");
+	if (strcasestr(cell, "requires") != NULL || strcasestr(cell, "reset") != NULL)
+		snprintf(d->state, sizeof d->state, "requires_reset");
+	else if (strcasestr(cell, "is lost") != NULL)
+		snprintf(d->state, sizeof d->state, "lost");
+	if (cell[0] == '[')
 		return;
-	}
 	for (i = 0; i < str_count(texts); i++)
 		if (texts[i].column == c)
 			str_show(texts[i].to, texts[i].size, cell, strlen(cell));

@@ -44,10 +44,11 @@ value_read(struct tool_device *d, const char *key, const char *value)
 	};
 	size_t i;
 
+	/* of a key that stands there twice the first counts; driverInfo stands behind a number */
 	for (i = 0; i < str_count(texts); i++)
-		if (strcmp(key, texts[i].key) == 0)
+		if (strcmp(key, texts[i].key) == 0 && (i == 2 || texts[i].to[0] == '\0'))
 			str_show(texts[i].to, texts[i].size, value, strlen(value));
-	for (i = 0; strcmp(key, "deviceType") == 0 && i < str_count(types); i++)
+	for (i = 0; strcmp(key, "deviceType") == 0 && d->type == TYPE_UNKNOWN && i < str_count(types); i++)
 		if (strcmp(type, types[i].word) == 0)
 			d->type = types[i].type;
 	/* printed, and none of the kinds above: not cut off, and never chosen */
@@ -55,12 +56,15 @@ value_read(struct tool_device *d, const char *key, const char *value)
 		snprintf(d->state, sizeof d->state, "other");
 	if (strcmp(key, "apiVersion") == 0)
 		d->driver_due = !str_starts(version, "1.0") && !str_starts(version, "1.1");
-	if (strcmp(key, "driverID") == 0) {
+	if (strcmp(key, "driverID") == 0 && d->driver_id[0] == '\0') {
 		value += str_starts(value, "DRIVER_ID_") ? 10 : str_starts(value, "VK_DRIVER_ID_") ? 13 : 0;
 		/* of the extension that the name comes from */
 		snprintf(d->driver_id, sizeof d->driver_id, "%.*s",
 			(int)(strlen(value) - (str_ends(value, "_KHR") ? 4 : 0)), value);
 	}
+	/* a second witness of what is none */
+	if (strcmp(key, "driverName") == 0 && strcasestr(value, "MoltenVK") != NULL)
+		snprintf(d->driver_id, sizeof d->driver_id, "MOLTENVK");
 	if (strcmp(key, "driverVersion") == 0 && d->driver[0] == '\0')
 		snprintf(d->driver, sizeof d->driver, "%.90s", value);
 	if (strcmp(key, "vendorID") == 0 && strtoul(value, NULL, 16) == 0x10005 && d->type == TYPE_UNKNOWN)
@@ -92,16 +96,16 @@ is_whole(const struct tool_device *d)
 bool
 tool_is_virtual(const struct tool_device *d)
 {
-	return strcmp(d->driver_id, "MESA_VENUS") == 0 || strcmp(d->driver_id, "MESA_GFXSTREAM") == 0 ||
+	return strstr(d->driver_id, "MESA_VENUS") != NULL || strstr(d->driver_id, "MESA_GFXSTREAM") != NULL ||
 		(d->type == TYPE_VIRTUAL && !d->vgpu && strcmp(d->driver_id, "NVIDIA_PROPRIETARY") != 0);
 }
 
 const char *
 tool_layer(const struct tool_device *d)
 {
-	return strcmp(d->driver_id, "MOLTENVK") == 0 || strcasestr(d->driver, "MoltenVK") != NULL ? "MoltenVK"
-		: strcmp(d->driver_id, "MESA_KOSMICKRISP") == 0 ? "Metal"
-		: strcmp(d->driver_id, "MESA_DOZEN") == 0 ? "Direct3D 12" : NULL;
+	return strcasestr(d->driver_id, "MoltenVK") != NULL || strcasestr(d->driver, "MoltenVK") != NULL ? "MoltenVK"
+		: strstr(d->driver_id, "MESA_KOSMICKRISP") != NULL ? "Metal"
+		: strstr(d->driver_id, "MESA_DOZEN") != NULL ? "Direct3D 12" : NULL;
 }
 
 static void
