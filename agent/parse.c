@@ -48,7 +48,7 @@ parse_do(const struct opt_call *call, struct tool_answer *a, struct err *e)
 
 	if (kind_read(call->argv[0], &kind, e))
 		return -1;
-	if (v->exit != NULL && exit_code_parse(v->exit, &exit, e))
+	if (v->exit != NULL && ntstatus_parse(v->exit, &exit, e))
 		return err_wrap(e, "--exit");
 	if (plat_read_input(call->argv[1], TOOL_MAX_BYTES, &text, &len, e))
 		return -1;

@@ -183,7 +183,7 @@ health(struct probe *p, cJSON *d, device dev)
 			probe_note(p, "%s: a bad row of memory waits for its exchange: nvidia-smi --gpu-reset, or reboot",
 				name);
 		if (failed)
-			probe_note(p, "%s: a bad row of memory could not be exchanged: the card must be", name);
+			probe_note(p, "%s: a bad row of memory could not be exchanged; the card must be replaced", name);
 	}
 	if (nv.pages && nv.pages(dev, &waiting) == SUCCESS) {
 		probe_flag(d, "pageRetirementPending", waiting != 0);

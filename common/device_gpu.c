@@ -308,7 +308,7 @@ device_refused(const struct agree *g, const struct lane *lane, const struct tool
 	else if (d->rows_failed) {
 		judgement_set(out, REASON_DEVICE_FAULT, "%.80s at %s has a bad row of memory and no spare one",
 			d->name, d->pci);
-		snprintf(out->hint, sizeof out->hint, "exchange the card; nvidia-smi -q -d ROW_REMAPPER shows it");
+		snprintf(out->hint, sizeof out->hint, "replace the card; nvidia-smi -q -d ROW_REMAPPER shows it");
 	} else if (strcasecmp(d->compute_mode, "Prohibited") == 0)
 		judgement_set(out, REASON_DEVICE_BUSY, "%.80s is in compute mode Prohibited", d->name);
 	else if (strcasecmp(d->compute_mode, "Exclusive_Process") == 0 && d->used_mib > 1024 && !d->mps)

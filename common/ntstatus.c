@@ -76,7 +76,7 @@ code_at(const char *p, size_t n, uint32_t *out)
 }
 
 int
-exit_code_parse(const char *text, int *out, struct err *e)
+ntstatus_parse(const char *text, int *out, struct err *e)
 {
 	uint32_t code;
 	size_t n = strlen(text);

@@ -15,7 +15,7 @@
 
 /* Exit code of a command line or a log: "3", "-1073741515", "3221225781", "0xC0000135";
  * of 32 bits, what is above INT_MAX becomes negative. */
-CHECKED int exit_code_parse(const char *text, int *out, struct err *e);
+CHECKED int ntstatus_parse(const char *text, int *out, struct err *e);
 
 /* Whether the code is an error status of the system: 0xC0000000 and above without -1..-255,
  * which programs give themselves, or one of the few others of the table. */

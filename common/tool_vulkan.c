@@ -21,6 +21,13 @@ static const struct tool_refusal refusals[] = {
 	{"No such file or directory", REASON_TOOL_MISSING, ""},
 };
 
+/* The word without what older and newer versions put in front of it. */
+static const char *
+behind(const char *word, const char *prefix)
+{
+	return str_starts(word, prefix) ? word + strlen(prefix) : word;
+}
+
 static void
 value_read(struct tool_device *d, const char *key, const char *value)
 {
@@ -32,7 +39,7 @@ value_read(struct tool_device *d, const char *key, const char *value)
 		{"VIRTUAL_GPU", TYPE_VIRTUAL},
 	};
 	/* old versions print "INTEGRATED_GPU", and a version as "4206816 (1.3.224)" */
-	const char *type = str_starts(value, "PHYSICAL_DEVICE_TYPE_") ? value + 21 : value;
+	const char *type = behind(value, "PHYSICAL_DEVICE_TYPE_");
 	const char *version = strchr(value, '(') != NULL ? strchr(value, '(') + 1 : value;
 	const struct {
 		const char *key;
@@ -57,7 +64,7 @@ value_read(struct tool_device *d, const char *key, const char *value)
 	if (strcmp(key, "apiVersion") == 0)
 		d->driver_due = !str_starts(version, "1.0") && !str_starts(version, "1.1");
 	if (strcmp(key, "driverID") == 0 && d->driver_id[0] == '\0') {
-		value += str_starts(value, "DRIVER_ID_") ? 10 : str_starts(value, "VK_DRIVER_ID_") ? 13 : 0;
+		value = behind(behind(value, "VK_"), "DRIVER_ID_");
 		/* of the extension that the name comes from */
 		snprintf(d->driver_id, sizeof d->driver_id, "%.*s",
 			(int)(strlen(value) - (str_ends(value, "_KHR") ? 4 : 0)), value);

@@ -221,7 +221,7 @@ ask_read(struct appraisal *a, const struct appraise_values *v, struct err *e)
 			v->lane ? v->lane : "", v->lane ? "\"" : "");
 		return err_hint(e, "cpu, cuda, gh200, rocm, vulkan, android, windows-cuda, ...");
 	}
-	if (exit_code_parse(v->exit, &a->exit, e))
+	if (ntstatus_parse(v->exit, &a->exit, e))
 		return err_wrap(e, "--exit");
 	if (suite_is_path(v->suite) ? suite_load(v->suite, &a->suite, e) : suite_builtin(v->suite, &a->suite, e))
 		return -1;

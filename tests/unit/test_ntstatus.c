@@ -33,12 +33,12 @@ one_code_is_read_in_three_forms(void **state)
 	(void)state;
 	for (i = 0; i < str_count(good); i++) {
 		code = 77;
-		assert_int_equal(exit_code_parse(good[i].text, &code, &e), 0);
+		assert_int_equal(ntstatus_parse(good[i].text, &code, &e), 0);
 		if (code != good[i].code)
 			fail_msg("%s: %d", good[i].text, code);
 	}
 	for (i = 0; i < str_count(bad); i++)
-		if (exit_code_parse(bad[i], &code, &e) == 0)
+		if (ntstatus_parse(bad[i], &code, &e) == 0)
 			fail_msg("\"%s\" is %d", bad[i], code);
 	assert_int_equal(e.code, ERR_USAGE);
 }
