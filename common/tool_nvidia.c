@@ -372,25 +372,37 @@ cell_read(enum column c, const char *cell, struct tool_device *d)
 			? "enabled" : "disabled");
 }
 
+/* A card's name, and no sentence. */
+static bool
+is_card_name(const char *cell)
+{
+	static const char *const makes[] = {"NVIDIA ", "GeForce ", "Tesla ", "Quadro ", "GRID ", "TITAN ",
+		"RTX ", "Orin ", "Graphics Device"};
+	size_t i;
+
+	if (strstr(cell, ": ") != NULL || strcasestr(cell, "driver") != NULL)
+		return false;
+	for (i = 0; i < str_count(makes); i++)
+		if (str_starts(cell, makes[i]))
+			return true;
+	/* "A100-SXM4-40GB": drivers before R510 left the maker out */
+	return isupper((unsigned char)cell[0]) && isdigit((unsigned char)cell[1]) && strchr(cell, ' ') == NULL;
+}
+
 /* The only cell of a row might as well be a sentence: it must look like what it is. */
 static bool
 single_fits(enum column c, const char *cell)
 {
-	static const char *const makes[] = {"NVIDIA ", "GeForce ", "Tesla ", "Quadro ", "GRID ", "TITAN "};
 	char pci[32];
-	size_t i;
 
 	if (cell[0] == '[')
 		return cell[strlen(cell) - 1] == ']';
-	if (c != COLUMN_NAME)
-		return c == COLUMN_UUID ? is_uuid(cell, "GPU-") : c == COLUMN_PCI ? tool_pci(cell, pci)
-			: c == COLUMN_CAP ? is_capability(cell) : c == COLUMN_DRIVER ? is_driver(cell)
-			: c == COLUMN_MIG || c == COLUMN_COMPUTE_MODE ? strpbrk(cell, " :") == NULL
-			: isdigit((unsigned char)cell[0]) != 0;
-	for (i = 0; i < str_count(makes); i++)
-		if (str_starts(cell, makes[i]))
-			return strstr(cell, ": ") == NULL && strcasestr(cell, "driver") == NULL;
-	return false;
+	if (c == COLUMN_NAME)
+		return is_card_name(cell);
+	return c == COLUMN_UUID ? is_uuid(cell, "GPU-") : c == COLUMN_PCI ? tool_pci(cell, pci)
+		: c == COLUMN_CAP ? is_capability(cell) : c == COLUMN_DRIVER ? is_driver(cell)
+		: c == COLUMN_MIG || c == COLUMN_COMPUTE_MODE ? strpbrk(cell, " :") == NULL
+		: isdigit((unsigned char)cell[0]) != 0;
 }
 
 /* A warning between the rows, which says nothing against them: "WARNING: infoROM is corrupted". */
@@ -462,17 +474,23 @@ rows_judge(struct tool_answer *out)
 			(long long)d->used_mib, (long long)d->utilization, d->compute_mode);
 }
 
-/* A row without any of these is a sentence with commas. */
+/* A row without any of these is a sentence with commas.  A name alone, or beside a number,
+ * is a row as well. */
 static bool
-is_row(const enum column *what, int n)
+is_row(char *const *cells, const enum column *what, int n)
 {
+	bool name = false, number = n == 1;
 	int i;
 
 	for (i = 0; i < n; i++)
 		if (what[i] == COLUMN_UUID || what[i] == COLUMN_PCI || what[i] == COLUMN_DRIVER ||
 		    what[i] == COLUMN_CAP)
 			return true;
-	return false;
+	for (i = 0; i < n; i++) {
+		name |= what[i] == COLUMN_NAME && is_card_name(cells[i]);
+		number |= what[i] == COLUMN_MEMORY || what[i] == COLUMN_INDEX;
+	}
+	return name && number;
 }
 
 void
@@ -498,7 +516,7 @@ tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *
 				continue;
 			}
 			shapes_read(cells, n, what);
-			if (!is_row(what, n)) {
+			if (!is_row(cells, what, n)) {
 				tool_note(out, "%s", tool_trim(copy));
 				continue;
 			}
