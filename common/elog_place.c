@@ -103,8 +103,8 @@ layer_split(const char *tensor, char base[24])
 	if (str_starts(tensor, "node_"))
 		n = strlen("node_");
 	n = n < 23 ? n : 23;
+	memset(base, 0, 24); /* all of it is compared and copied */
 	memcpy(base, tensor, n);
-	base[n] = '\0';
 	return layer;
 }
 

@@ -42,6 +42,7 @@ fake_engine "$T/src"
 printf 'echo "int main(void) { return nonsense; }" >waited.c\n' >"$T/src/wait.sh"
 wants build "fail build_failed" 1 "nonsense" --source "$T/src"
 # A compiler that the kernel kills says nothing about the source.
+real_cc=$(command -v cc)
 mkdir -p "$T/tools"
 cat >"$T/tools/cc" <<-END
 	#!/bin/sh
@@ -58,7 +59,7 @@ wants build "blocked toolchain_crash" 3 "Segmentation fault" --source "$T/src"
 cat >"$T/tools/cc" <<-END
 	#!/bin/sh
 	case "\$*" in *"-c "*waited.c) sleep 12 ;; esac
-	exec $(PATH=${PATH#"$T/tools:"} && command -v cc) "\$@"
+	exec $real_cc "\$@"
 END
 fake_engine "$T/src"
 wants build "pass none" 7 "compiling " --source "$T/src"

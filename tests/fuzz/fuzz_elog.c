@@ -5,6 +5,7 @@
 
 #include "common/elog.h"
 #include "common/str.h"
+#include "common/tool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -80,6 +81,24 @@ verdicts_hold(const struct elog *l)
 		}
 }
 
+/* A log that is read in pieces says the same; UTF-16 is for those who have it whole. */
+static void
+pieces_hold(const char *text, size_t size, const struct elog *whole)
+{
+	static struct elog parts;
+	struct elog_stream *s = NULL;
+	size_t at, n, piece = size > 0 ? 1 + (unsigned char)text[size / 2] % 97 : 1;
+
+	if (tool_is_utf16(text, size) || elog_open(&parts, &s, NULL))
+		return;
+	for (at = 0; at < size; at += n) {
+		n = size - at < piece ? size - at : piece;
+		elog_add(s, text + at, n);
+	}
+	elog_close(s);
+	must(memcmp(whole, &parts, sizeof parts) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -92,6 +111,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	elog_parse(text, size, &l);
 	facts_hold(&l);
 	verdicts_hold(&l);
+	pieces_hold(text, size, &l);
 	n = elog_help_types(text, size, names, (int)str_count(names));
 	must(n >= 0 && n <= (int)str_count(names));
 	for (i = 0; i < n; i++)
