@@ -17,8 +17,7 @@
 #define TOKENS 259
 #define EMBD 512
 #define FFN 256
-#define CODE 64     /* Walsh codes of 6 bits */
-#define FLIP 42     /* keeps the zero state from being a fixed point */
+#define CODE SYNTH_CODE
 #define MAX_PAIRS 128
 #define FILE_MAX (32u << 20)
 #define ALIGN 32
@@ -37,9 +36,6 @@ enum {
 	AT_TAG = AT_CONST + CONSTS,
 	TAGS = EMBD - AT_TAG,
 };
-
-/* Distances: which layer, which of a group's two heads. */
-enum { BACK_S0 = 1, BACK_S1 = 6, BACK_T0 = 4, BACK_T1 = 13 };
 
 enum { STREAM_TAG = 256, STREAM_KSIGN = 512, STREAM_KTAG = 768 };
 
@@ -93,25 +89,6 @@ walsh(unsigned index, unsigned dim)
 	x ^= x >> 2;
 	x ^= x >> 1;
 	return x & 1 ? -1 : 1;
-}
-
-static const char alphabet[CODE + 1] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-static const char *
-letter_find(unsigned token)
-{
-	return token <= 3 ? NULL : memchr(alphabet, (int)(token - 3), CODE);
-}
-
-unsigned
-synth_index(unsigned token)
-{
-	const char *letter = letter_find(token);
-
-	if (letter != NULL)
-		return (unsigned)(letter - alphabet);
-	return (token < 3 ? token : token - 3) % CODE;
 }
 
 /* Sine and cosine of 0 to 1 by their series, positive integers all the way. */
@@ -203,8 +180,8 @@ static int32_t
 weight_q(const struct net *n, unsigned layer, unsigned out, unsigned in)
 {
 	unsigned head = out / n->shape->head_size, elem = out % n->shape->head_size;
-	unsigned back = layer == 0 ? (head % 2 ? BACK_S1 : BACK_S0)
-	                           : (head % 2 ? BACK_T1 : BACK_T0);
+	unsigned back = layer == 0 ? (head % 2 ? SYNTH_BACK_S1 : SYNTH_BACK_S0)
+	                           : (head % 2 ? SYNTH_BACK_T1 : SYNTH_BACK_T0);
 
 	if (!is_within(in, AT_CONST, CONSTS))
 		return 0;
@@ -291,9 +268,9 @@ weight_output(const struct net *n, unsigned layer, unsigned token, unsigned dim)
 {
 	(void)n;
 	(void)layer;
-	if (letter_find(token) == NULL || !is_within(dim, AT_Y, CODE))
+	if (!synth_says(token) || !is_within(dim, AT_Y, CODE))
 		return 0;
-	return walsh(synth_index(token) ^ FLIP, dim - AT_Y) * (ONE / 2);
+	return walsh(synth_index(token) ^ SYNTH_FLIP, dim - AT_Y) * (ONE / 2);
 }
 
 enum dim { DIM_ONE, DIM_EMBD, DIM_KV, DIM_FFN, DIM_TOKENS };
@@ -603,48 +580,4 @@ out:
 	buf_fini(&n->out);
 	free(n);
 	return rc;
-}
-
-/* The engine's tokenizer: <s>, then bytes; a space is U+2581 in three bytes. */
-static int
-prompt_indices(const char *prompt, uint8_t *s, size_t max, size_t *count)
-{
-	size_t n = 0;
-
-	s[n++] = (uint8_t)synth_index(1);
-	for (const char *c = prompt; *c != '\0'; c++) {
-		const char *bytes = *c == ' ' ? "\xE2\x96\x81" : c;
-		size_t len = *c == ' ' ? 3 : 1;
-
-		if (n + len > max)
-			return -1;
-		for (size_t i = 0; i < len; i++)
-			s[n++] = (uint8_t)synth_index((uint8_t)bytes[i] + 3u);
-	}
-	*count = n;
-	return 0;
-}
-
-int
-synth_expect(const char *prompt, unsigned tokens, char *out, size_t size, struct err *e)
-{
-	uint8_t s[SYNTH_TEXT_MAX];
-	size_t n;
-
-	if (prompt_indices(prompt, s, sizeof s, &n) || tokens > sizeof s - n || tokens >= size)
-		return err_set(e, ERR_LIMIT, "prompt and tokens exceed %d", SYNTH_TEXT_MAX);
-	if (n < SYNTH_REACH) {
-		err_set(e, ERR_UNSUPPORTED, "the prompt has %zu tokens, %d are needed", n,
-			SYNTH_REACH);
-		return err_hint(e, "the text is only known when every look-up finds a token");
-	}
-	for (unsigned i = 0; i < tokens; i++, n++) {
-		unsigned next = s[n - 1 - BACK_T0 - BACK_S0] ^ s[n - 1 - BACK_T0 - BACK_S1] ^
-			s[n - 1 - BACK_T1] ^ FLIP;
-
-		s[n] = (uint8_t)next;
-		out[i] = alphabet[next];
-	}
-	out[tokens] = '\0';
-	return 0;
 }

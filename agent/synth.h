@@ -38,12 +38,11 @@
 #include <stddef.h>
 
 #include "common/err.h"
+#include "common/synth_text.h"
 
 #define SYNTH_LAYERS_MIN 2
 #define SYNTH_LAYERS_MAX 8   /* layers between the first and the last are noise only */
 #define SYNTH_CONTEXT 2048   /* tokens the model was "trained" for */
-#define SYNTH_REACH 14       /* tokens it needs before the rule above holds */
-#define SYNTH_TEXT_MAX 4096  /* bytes of prompt, and tokens, that synth_expect takes */
 #define SYNTH_NOTE "synthetic weights made by make-model: a wiring test for engines; " \
 	"it proves nothing about a real model"
 
@@ -56,14 +55,5 @@ struct synth_params {
 /* Writes the model beside path and renames it.  ERR_CONFLICT when path exists and force
  * is false; ERR_USAGE for parameters out of range. */
 CHECKED int synth_write(const char *path, const struct synth_params *p, struct err *e);
-
-/* The index of a token id (0 to 258) in the rule above. */
-unsigned synth_index(unsigned token);
-
-/* What a working engine prints after prompt (greedy, no end-of-text), as `tokens`
- * characters and a NUL.  ERR_UNSUPPORTED when the prompt has fewer than SYNTH_REACH tokens,
- * <s> included; ERR_LIMIT when out or SYNTH_TEXT_MAX is too small. */
-CHECKED int synth_expect(const char *prompt, unsigned tokens, char *out, size_t size,
-	struct err *e);
 
 #endif
