@@ -103,11 +103,11 @@ $(B)/%.o: $(B)/%.c
 $(B)/common/suites.o: $(wildcard fixtures/suites/*.json)
 $(B)/kernels/embed_fixtures.o: $(wildcard fixtures/kernels/*.json)
 $(B)/kernels/engine_sources.o: $(addprefix kernels/,engine_verify.c ref.c ref_math.c table.c ref.h table.h) common/err.h
-$(B)/agent/linger.o: $(B)/preload/linger.so
-# It lives in another program: plain, whatever the mode.
+$(B)/agent/preload.o: $(B)/preload/linger.so $(B)/preload/scramble.so
+# They live in another program: plain, whatever the mode.
 $(B)/preload/%.so: agent/preload/%.c Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -fPIC -shared -s $(WARN) -o $@ $<
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -fPIC -shared -s $(WARN) -o $@ $< -ldl
 
 # What one kernel includes, but for the names of other compilers.
 others   := kernels/gpu_cpu.h kernels/gpu_fiber.h common/err.h

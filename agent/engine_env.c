@@ -60,13 +60,16 @@ engine_env_pin(struct engine_env *env, const struct lane *lane,
 void
 engine_env_preload(struct engine_env *env, const char *path)
 {
+	char before[sizeof env->preload] = "";
 	size_t n = 0;
 
-	while (env->v[n] != NULL)
+	while (env->v[n] != NULL && env->v[n] != env->preload)
 		n++;
-	if (str_fmt(env->preload, sizeof env->preload, NULL, "LD_PRELOAD=%s", path) == 0) {
+	if (env->v[n] != NULL)
+		snprintf(before, sizeof before, ":%s", env->preload + sizeof "LD_PRELOAD=" - 1);
+	if (str_fmt(env->preload, sizeof env->preload, NULL, "LD_PRELOAD=%s%s", path, before) == 0) {
+		env->v[n + 1] = env->v[n] == NULL ? NULL : env->v[n + 1];
 		env->v[n] = env->preload;
-		env->v[n + 1] = NULL;
 	}
 }
 

@@ -14,7 +14,7 @@
 
 struct engine_env {
 	const char *v[24]; /* for proc_spec.env */
-	char library[4096 + 32], preload[4096 + 32], pin[128];
+	char library[4096 + 32], preload[2 * 4096 + 32], pin[128];
 };
 
 /* library_dir: where the libraries of an engine that was built elsewhere lie, or NULL. */
@@ -23,7 +23,7 @@ void engine_env_make(struct engine_env *out, const char *library_dir);
  * its place in the interface's own list. */
 void engine_env_pin(struct engine_env *env, const struct lane *lane,
 	const struct device_facts *device);
-/* Adds the one library that we preload ourselves (linger.h). */
+/* Adds a library that we preload ourselves (preload.h), before those that it has. */
 void engine_env_preload(struct engine_env *env, const char *path);
 /* Facts env_removed (names) and env_kept (NAME=value) of our own environment. */
 CHECKED int engine_env_note(struct transcript *t, const struct engine_env *env,

@@ -77,6 +77,7 @@ struct work {
 
 	cJSON *code;                /* of each artifact its code objects; owned, NULL until then */
 	cJSON *routes;              /* what engine-verify said; owned, NULL until then */
+	cJSON *cache_controls;      /* a row per family, of the control runs; owned, NULL until then */
 	cJSON *ops;                 /* what the engine's own test said; owned, NULL until then */
 	cJSON *probes, *fixtures, *controls, *smokes, *overrides; /* arrays, owned */
 	char delegate_path[GATE_PATH], delegate_sha256[DIGEST_HEX]; /* of Grace Hopper's second report */
@@ -96,6 +97,7 @@ void gate_fixtures(struct work *w, struct gate *g);
 void gate_mtp(struct work *w, struct gate *g);
 void gate_ops(struct work *w, struct gate *g);
 void gate_routes(struct work *w, struct gate *g);
+void gate_control(struct work *w, struct gate *g);
 void gate_smoke(struct work *w, struct gate *g);
 void gate_report(struct work *w, struct gate *g);
 /* Those of a phone behind adb. */
@@ -128,6 +130,26 @@ void engine_options(struct engine_args *a, const struct work *w, const struct en
 	size_t count);
 /* Whether the driver's help, which was read, knows the option. */
 bool engine_has(const struct work *w, const char *option);
+/* Which cache type stands for the family in this build; REASON_NONE with cache filled.  The
+ * driver's help must have been read. */
+enum reason smoke_cache(const struct work *w, const char *family, char cache[ELOG_TYPE],
+	struct err *e);
+/* The driver's command line for a cache type, as the smokes have it but for tokens and ngl
+ * that are given; free extra. */
+struct smoke_words {
+	struct engine_args args;
+	char path[GATE_PATH];       /* of the driver */
+	char tokens[16], ngl[16], seed[16];
+	char *extra;                /* owned */
+};
+CHECKED int smoke_words_make(const struct work *w, const char *cache, const char *tokens,
+	const char *ngl, struct smoke_words *out, struct err *e);
+/* Adds the words of an override. */
+CHECKED int smoke_extra(const struct work *w, struct smoke_words *out, struct err *e);
+/* Preloads what lets the engine finish its log, and what spoils its cache; where that can
+ * not be, it runs without and the log says so: a lost log is seen and the run made again. */
+struct engine_env;
+void engine_preload(const struct work *w, struct transcript *t, struct engine_env *env, bool scramble);
 /* gate_engine.c: runs a program of the engine on the lane's device, into the log. */
 CHECKED int engine_run(const struct work *w, struct transcript *t, const char *const *argv,
 	uint32_t timeout_ms, struct err *e);

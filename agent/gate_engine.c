@@ -6,6 +6,7 @@
 #include "agent/code_objects.h"
 #include "agent/engine_env.h"
 #include "agent/gate.h"
+#include "common/control.h"
 #include "common/plat.h"
 #include "common/str.h"
 
@@ -155,6 +156,16 @@ install(struct work *w, struct transcript *t, struct err *e)
 	return build_install(&ask, t, &w->install, &why, e) ? why : REASON_NONE;
 }
 
+/* Engines of long ago, and some forks, do not have it. */
+static bool
+tool_offered(const struct work *w)
+{
+	char path[GATE_PATH];
+
+	return str_fmt(path, sizeof path, NULL, "%s/tools/perplexity/CMakeLists.txt", w->source.path) == 0 &&
+		plat_is_file(path);
+}
+
 static enum reason
 build_from_source(struct work *w, struct transcript *t, struct err *e)
 {
@@ -165,7 +176,7 @@ build_from_source(struct work *w, struct transcript *t, struct err *e)
 		.cache_dir = w->ask->cache_dir, .timeout_ms = w->ask->build_timeout_ms,
 		.tick = work_tick, .progress = build_say, .arg = w};
 	const char *driver = w->job->override[OVERRIDE_DRIVER];
-	const char *programs[SUITE_MAX_PROGRAMS + 2];
+	const char *programs[SUITE_MAX_PROGRAMS + 3];
 	enum reason why = REASON_INTERNAL;
 	int i;
 
@@ -175,6 +186,8 @@ build_from_source(struct work *w, struct transcript *t, struct err *e)
 		programs[ask.program_count++] = driver;
 	if (gate_planned(w, GATE_OP_PARITY))
 		programs[ask.program_count++] = "test-backend-ops";
+	if (gate_planned(w, GATE_CONTROL) && tool_offered(w))
+		programs[ask.program_count++] = CONTROL_TOOL;
 	ask.programs = programs;
 	if (build_engine(&ask, t, &w->build, &why, e))
 		return why;

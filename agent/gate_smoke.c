@@ -5,7 +5,7 @@
 
 #include "agent/engine_env.h"
 #include "agent/gate.h"
-#include "agent/linger.h"
+#include "agent/preload.h"
 #include "common/json.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -20,12 +20,9 @@ struct smoke {
 	struct work *w;
 	struct gate *g;
 	const char *driver;     /* program name */
-	char path[GATE_PATH];   /* of the driver */
 	char cache[ELOG_TYPE];
-	struct engine_args args;
+	struct smoke_words words;
 	int attempts;
-	char tokens[16], ngl[16], seed[16];
-	char *extra;            /* owned */
 };
 
 static const char *
@@ -88,37 +85,33 @@ types_text(char names[][ELOG_TYPE], int n, char *out, size_t size)
 	}
 }
 
-/* Which cache type stands for the family in this build; REASON_NONE with s->cache. */
-static enum reason
-cache_find(struct smoke *s, struct err *e)
+enum reason
+smoke_cache(const struct work *w, const char *family, char cache[ELOG_TYPE], struct err *e)
 {
 	static char names[64][ELOG_TYPE];
-	struct suite_family plain = {.aliases = {s->g->family}, .alias_count = 1};
+	struct suite_family plain = {.aliases = {family}, .alias_count = 1};
 	const struct suite_family *f;
 	const char *found;
 	char list[200];
 	int n;
 
-	n = elog_help_types(s->w->help, s->w->help_len, names, str_count(names));
+	n = elog_help_types(w->help, w->help_len, names, str_count(names));
 	if (n == 0) {
-		err_set(e, ERR_BLOCKED, "the help of %s has no --cache-type-k", s->driver);
+		err_set(e, ERR_BLOCKED, "the help of %s has no --cache-type-k", smoke_driver(w));
 		return REASON_HELP_UNREADABLE;
 	}
-	if (strcmp(s->g->family, "baseline") == 0)
-		plain.aliases[0] = s->w->suite->baseline;
-	f = s->w->job->override[OVERRIDE_CACHE_TYPES] ? NULL
-		: suite_family_find(s->w->suite, s->g->family);
+	if (strcmp(family, "baseline") == 0)
+		plain.aliases[0] = w->suite->baseline;
+	f = w->job->override[OVERRIDE_CACHE_TYPES] ? NULL : suite_family_find(w->suite, family);
 	found = elog_resolve(f ? f : &plain, names, n);
 	if (found == NULL) {
 		types_text(names, n, list, sizeof list);
 		err_set(e, ERR_BLOCKED, "no name of %s is a cache type of this build; it accepts %s",
-			s->g->family, list);
+			family, list);
 		return REASON_FAMILY_NOT_IN_BUILD;
 	}
-	snprintf(s->cache, sizeof s->cache, "%s", found);
-	if (!gguf_suits(&s->w->model, s->cache, e))
-		return REASON_MODEL_NOT_SUITABLE;
-	return REASON_NONE;
+	snprintf(cache, ELOG_TYPE, "%s", found);
+	return gguf_suits(&w->model, cache, e) ? REASON_NONE : REASON_MODEL_NOT_SUITABLE;
 }
 
 void
@@ -162,48 +155,57 @@ static const struct driver_row {
 	{"llama-cli", "-st"},
 };
 
-static int
-argv_make(struct smoke *s, struct err *e)
+int
+smoke_extra(const struct work *w, struct smoke_words *out, struct err *e)
 {
-	const struct work *w = s->w;
 	char *words[64];
-	const char *extra = w->job->override[OVERRIDE_EXTRA_ARGS];
-	size_t i;
 	int n, j;
 
-	snprintf(s->tokens, sizeof s->tokens, "%lld", (long long)w->suite->tokens);
-	snprintf(s->ngl, sizeof s->ngl, "%lld", (long long)w->suite->ngl);
-	snprintf(s->seed, sizeof s->seed, "%lld", (long long)w->suite->seed);
-	engine_arg(&s->args, s->path);
-	engine_arg(&s->args, "-m");
-	engine_arg(&s->args, w->model_path);
-	engine_arg(&s->args, "-p");
-	engine_arg(&s->args, pick_override(w, OVERRIDE_PROMPT, w->suite->prompt));
-	engine_arg(&s->args, "-n");
-	engine_arg(&s->args, pick_override(w, OVERRIDE_TOKENS, s->tokens));
-	engine_arg(&s->args, "-ngl");
-	engine_arg(&s->args, pick_override(w, OVERRIDE_NGL, s->ngl));
-	engine_arg(&s->args, "--cache-type-k");
-	engine_arg(&s->args, s->cache);
-	engine_arg(&s->args, "-c");
-	engine_arg(&s->args, SMOKE_CONTEXT);
-	engine_arg(&s->args, "--seed");
-	engine_arg(&s->args, s->seed);
-	engine_arg(&s->args, "--temp");
-	engine_arg(&s->args, "0");
-	for (i = 0; i < str_count(drivers); i++)
-		if (strcmp(drivers[i].name, s->driver) == 0)
-			engine_arg(&s->args, drivers[i].arg);
-	engine_options(&s->args, w, optionals, str_count(optionals));
-	if (extra != NULL) {
-		if ((s->extra = strdup(extra)) == NULL)
-			return err_set(e, ERR_NOMEM, "no memory for arguments");
-		if ((n = str_split(s->extra, false, words, 64)) < 0)
-			return err_set(e, ERR_LIMIT, "more than 64 extra arguments");
-		for (j = 0; j < n; j++)
-			engine_arg(&s->args, words[j]);
-	}
+	if (w->job->override[OVERRIDE_EXTRA_ARGS] == NULL)
+		return 0;
+	if ((out->extra = strdup(w->job->override[OVERRIDE_EXTRA_ARGS])) == NULL)
+		return err_set(e, ERR_NOMEM, "no memory for arguments");
+	if ((n = str_split(out->extra, false, words, 64)) < 0)
+		return err_set(e, ERR_LIMIT, "more than 64 extra arguments");
+	for (j = 0; j < n; j++)
+		engine_arg(&out->args, words[j]);
 	return 0;
+}
+
+int
+smoke_words_make(const struct work *w, const char *cache, const char *tokens, const char *ngl,
+	struct smoke_words *out, struct err *e)
+{
+	struct engine_args *a = &out->args;
+	size_t i;
+
+	if (str_fmt(out->path, sizeof out->path, e, "%s/%s", w->engine_dir, smoke_driver(w)))
+		return -1;
+	snprintf(out->tokens, sizeof out->tokens, "%lld", (long long)w->suite->tokens);
+	snprintf(out->ngl, sizeof out->ngl, "%lld", (long long)w->suite->ngl);
+	snprintf(out->seed, sizeof out->seed, "%lld", (long long)w->suite->seed);
+	engine_arg(a, out->path);
+	engine_arg(a, "-m");
+	engine_arg(a, w->model_path);
+	engine_arg(a, "-p");
+	engine_arg(a, pick_override(w, OVERRIDE_PROMPT, w->suite->prompt));
+	engine_arg(a, "-n");
+	engine_arg(a, tokens ? tokens : pick_override(w, OVERRIDE_TOKENS, out->tokens));
+	engine_arg(a, "-ngl");
+	engine_arg(a, ngl ? ngl : pick_override(w, OVERRIDE_NGL, out->ngl));
+	engine_arg(a, "--cache-type-k");
+	engine_arg(a, cache);
+	engine_arg(a, "-c");
+	engine_arg(a, SMOKE_CONTEXT);
+	engine_arg(a, "--seed");
+	engine_arg(a, out->seed);
+	engine_arg(a, "--temp");
+	engine_arg(a, "0");
+	for (i = 0; i < str_count(drivers); i++)
+		if (strcmp(drivers[i].name, smoke_driver(w)) == 0)
+			engine_arg(a, drivers[i].arg);
+	engine_options(a, w, optionals, str_count(optionals));
+	return smoke_extra(w, out, e);
 }
 
 static cJSON *
@@ -289,7 +291,7 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *log, s
 	    json_add_str(o, "driver", s->driver) && json_add_str(o, "cacheAsked", s->cache) &&
 	    json_add_str(o, "cacheApplied", l->k_type[0] ? l->k_type : NULL) &&
 	    json_add_str(o, "cacheAppliedV", l->v_type[0] ? l->v_type : NULL) &&
-	    json_add(o, "argv", strings(s->args.v)) &&
+	    json_add(o, "argv", strings(s->words.args.v)) &&
 	    json_add_str(o, "kvDevice", l->kv_count > 0 ? l->kv[0].device : NULL) &&
 	    buffers_add(o, l) &&
 	    json_add_str(o, "layersOffloaded", l->layers >= 0 ? offload : NULL) &&
@@ -360,20 +362,23 @@ log_lost(const struct smoke *s)
 	return v.again;
 }
 
-/* Lets the engine finish its log (preload/linger.c); where that can not be, it runs
- * without, and a lost log is seen and the run made again. */
-static void
-preload(const struct smoke *s, struct transcript *t, struct engine_env *env)
+void
+engine_preload(const struct work *w, struct transcript *t, struct engine_env *env, bool scramble)
 {
+	static const enum preload which[] = {PRELOAD_LINGER, PRELOAD_SCRAMBLE};
 	char path[GATE_PATH], digest[DIGEST_HEX];
-	struct err e = {0};
+	int i;
 
-	if (linger_place(s->w->ask->cache_dir, path, sizeof path, digest, &e)) {
-		gate_factf(t, "preload", "none: %s", e.msg);
-		return;
+	for (i = 0; i < 1 + scramble; i++) {
+		struct err e = {0};
+
+		if (preload_place(which[i], w->ask->cache_dir, path, sizeof path, digest, &e)) {
+			gate_factf(t, "preload", "none: %s", e.msg);
+			continue;
+		}
+		engine_env_preload(env, path);
+		gate_factf(t, "preload", "%s %s", digest, path);
 	}
-	engine_env_preload(env, path);
-	gate_factf(t, "preload", "%s %s", digest, path);
 }
 
 /* One run of the engine into a log of its own, which becomes the gate's. */
@@ -383,7 +388,7 @@ smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 	struct work *w = s->w;
 	char path[GATE_PATH];
 	struct engine_env env;
-	struct proc_spec spec = {.argv = s->args.v, .cwd = w->engine_dir, .env = env.v,
+	struct proc_spec spec = {.argv = s->words.args.v, .cwd = w->engine_dir, .env = env.v,
 		.timeout_ms = w->ask->smoke_timeout_ms ? w->ask->smoke_timeout_ms : SMOKE_TIMEOUT_MS,
 		.tick = work_tick};
 	struct transcript *t = gate_open(w, s->g, stem);
@@ -394,7 +399,7 @@ smoke_once(struct smoke *s, const char *stem, char *out_name, size_t size)
 		return;
 	engine_env_make(&env, w->prebuilt ? w->engine_dir : NULL);
 	engine_env_pin(&env, w->lane, &w->device);
-	preload(s, t, &env);
+	engine_preload(w, t, &env, false);
 	if (engine_env_note(t, &env, &e) || work_name(w, stem, "out", out_name, size, &e) ||
 	    work_path(w, out_name, path, sizeof path, &e) ||
 	    transcript_run(t, &spec, path, &r, &e))
@@ -436,6 +441,18 @@ smoke_refuse(struct smoke *s, enum reason why, const struct err *e, bool with_he
 	gate_close(s->w, s->g, t);
 }
 
+/* ERR_NOTFOUND: the engine has no such driver. */
+static int
+smoke_here(const struct work *w, struct err *e)
+{
+	char path[GATE_PATH];
+
+	if (str_fmt(path, sizeof path, e, "%s/%s", w->engine_dir, smoke_driver(w)))
+		return -1;
+	return plat_is_file(path) ? 0
+		: err_set(e, ERR_NOTFOUND, "%s is not in %s", smoke_driver(w), w->engine_dir);
+}
+
 void
 gate_smoke(struct work *w, struct gate *g)
 {
@@ -445,22 +462,19 @@ gate_smoke(struct work *w, struct gate *g)
 	enum reason why;
 
 	s.driver = smoke_driver(w);
-	if (str_fmt(s.path, sizeof s.path, &e, "%s/%s", w->engine_dir, s.driver)) {
-		smoke_refuse(&s, REASON_INTERNAL, &e, false);
-	} else if (!plat_is_file(s.path)) {
-		err_set(&e, ERR_BLOCKED, "%s is not in %s", s.driver, w->engine_dir);
-		smoke_refuse(&s, REASON_DRIVER_MISSING, &e, false);
+	if (smoke_here(w, &e)) {
+		smoke_refuse(&s, e.code == ERR_NOTFOUND ? REASON_DRIVER_MISSING : REASON_INTERNAL, &e, false);
 	} else if (smoke_help(w, &e)) {
 		smoke_refuse(&s, REASON_HELP_UNREADABLE, &e, false);
-	} else if ((why = cache_find(&s, &e)) != REASON_NONE) {
+	} else if ((why = smoke_cache(w, g->family, s.cache, &e)) != REASON_NONE) {
 		smoke_refuse(&s, why, &e, true);
-	} else if (argv_make(&s, &e)) {
+	} else if (smoke_words_make(w, s.cache, NULL, NULL, &s.words, &e)) {
 		smoke_refuse(&s, REASON_INTERNAL, &e, false);
 	} else {
 		snprintf(stem, sizeof stem, "%.60s-%s", g->family, s.cache);
 		smoke_run(&s, stem);
 	}
-	free(s.extra);
+	free(s.words.extra);
 }
 
 /* ---- after the runs ---- */

@@ -366,6 +366,8 @@ copies(cJSON *r, const struct work *w)
 		(w->routes ? json_add(r, "engineRoutes", cJSON_Duplicate(w->routes, true))
 			   : json_add_null(r, "engineRoutes")) &&
 		json_add(r, "smokes", cJSON_Duplicate(w->smokes, true)) &&
+		(w->cache_controls ? json_add(r, "cacheControls", cJSON_Duplicate(w->cache_controls, true))
+				   : json_add_array(r, "cacheControls") != NULL) &&
 		json_add(r, "overrides", cJSON_Duplicate(w->overrides, true)) &&
 		json_add(r, "probes", cJSON_Duplicate(w->probes, true));
 }

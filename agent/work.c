@@ -353,6 +353,7 @@ static void (*const runs[GATE_COUNT])(struct work *, struct gate *) = {
 	[GATE_OP_PARITY] = gate_ops,
 	[GATE_ROUTES] = gate_routes,
 	[GATE_GRAPH_SMOKE] = gate_smoke,
+	[GATE_CONTROL] = gate_control,
 	[GATE_MTP] = gate_mtp,
 	[GATE_REPORT] = gate_report,
 };
@@ -431,6 +432,17 @@ smoke_gates(struct work *w, struct err *e)
 		list);
 }
 
+/* One for each family that is smoked and has a ceiling. */
+static void
+control_gates(struct work *w)
+{
+	int i, n = w->gate_count;
+
+	for (i = 0; i < n; i++)
+		if (w->gates[i].id == GATE_GRAPH_SMOKE && suite_ceiling(w->suite, w->gates[i].family) > 0)
+			gate_add(w, GATE_CONTROL, w->gates[i].family);
+}
+
 static int
 gates_plan(struct work *w, struct err *e)
 {
@@ -442,6 +454,8 @@ gates_plan(struct work *w, struct err *e)
 		if (i == GATE_GRAPH_SMOKE) {
 			if (smoke_gates(w, e))
 				return -1;
+		} else if (i == GATE_CONTROL) {
+			control_gates(w);
 		} else {
 			gate_add(w, (enum gate_id)i, "");
 		}
@@ -459,7 +473,9 @@ unmet(const struct work *w, const struct gate *g)
 	if (g->id == GATE_BUILD && w->prebuilt)
 		needs = GATE_BIT(GATE_HOST);
 	for (d = w->gates; d < g; d++)
-		if ((needs & GATE_BIT(d->id)) != 0 && d->j.outcome != OUTCOME_PASS &&
+		if ((needs & GATE_BIT(d->id)) != 0 &&
+		    (!gates[d->id].family || !gates[g->id].family || strcmp(d->family, g->family) == 0) &&
+		    d->j.outcome != OUTCOME_PASS &&
 		    d->j.reason != REASON_PREBUILT)
 			return d;
 	return NULL;
@@ -501,7 +517,7 @@ gate_run(struct work *w, struct gate *g)
 
 	if (!asked(w, g)) {
 		judgement_set(&g->j, REASON_NOT_ASKED, "not asked for by --only %s", only_name(w->job->only));
-	} else if (w->skip_smoke && g->id == GATE_GRAPH_SMOKE) {
+	} else if (w->skip_smoke && (g->id == GATE_GRAPH_SMOKE || g->id == GATE_CONTROL)) {
 		judgement_set(&g->j, REASON_SKIP_SWITCH, "%s=1", w->lane->skip_switch);
 	} else if (cancelled && g->id != GATE_REPORT) {
 		judgement_set(&g->j, stop_reason(), "the job was stopped before this gate");
@@ -626,6 +642,7 @@ work_fini(struct work *w)
 	cJSON_Delete(w->controls);
 	cJSON_Delete(w->kernels);
 	cJSON_Delete(w->code);
+	cJSON_Delete(w->cache_controls);
 	cJSON_Delete(w->ops);
 	cJSON_Delete(w->routes);
 	cJSON_Delete(w->smokes);

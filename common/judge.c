@@ -340,6 +340,7 @@ static const judge_fn judges[GATE_COUNT] = {
 	[GATE_OP_PARITY] = judge_ops,
 	[GATE_ROUTES] = judge_routes,
 	[GATE_GRAPH_SMOKE] = judge_smoke,
+	[GATE_CONTROL] = judge_control,
 	[GATE_MTP] = judge_mtp,
 	[GATE_REPORT] = judge_said,
 };

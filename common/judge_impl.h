@@ -17,6 +17,11 @@ bool judge_version(const char *p, size_t n, char *out, size_t size);
 /* The word after the last of one of the options in an argv; NULL when none. */
 const char *judge_argv_value(const cJSON *argv, const char *option, const char *other);
 
+/* The engine run of one section, which may not have ended. */
+void smoke_facts_section(const struct section *s, struct smoke_facts *out);
+/* Whether the cache type is one that the family asked about stands for. */
+bool judge_cache_fits(const struct judge_ask *ask, const char *cache);
+
 /* The harness's JSON in its output, with how it ended. */
 void judge_harness(const char *text, size_t len, int exit, int signal,
 	const struct judge_ask *ask, struct judgement *out);
@@ -33,6 +38,8 @@ bool gpu_device_facts(const char *log, size_t len, const struct lane *lane,
 void judge_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_fixtures(const char *log, size_t len, const struct judge_ask *ask,
+	struct judgement *out);
+void judge_control(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);
 void judge_mtp(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out);

@@ -49,6 +49,20 @@ smoke_argv(const char *head, struct smoke_facts *out)
 	cJSON_Delete(o);
 }
 
+void
+smoke_facts_section(const struct section *s, struct smoke_facts *out)
+{
+	memset(out, 0, sizeof *out);
+	smoke_argv(s->head, out);
+	elog_parse(s->body, s->len, &out->elog);
+	out->exit = s->exit;
+	out->signal = s->signal;
+	out->timed_out = s->timed_out;
+	out->cancelled = s->cancelled;
+	out->dropped = s->dropped;
+	out->ms = s->ms;
+}
+
 bool
 smoke_facts_read(const char *log, size_t len, struct smoke_facts *out)
 {
@@ -60,16 +74,8 @@ smoke_facts_read(const char *log, size_t len, struct smoke_facts *out)
 	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
 		if (strcmp(s.kind, "run") == 0 && strstr(s.head, "--cache-type-k") != NULL) {
 			/* nothing of a run before it stays */
-			memset(out, 0, sizeof *out);
 			found = s.ended;
-			smoke_argv(s.head, out);
-			elog_parse(s.body, s.len, &out->elog);
-			out->exit = s.exit;
-			out->signal = s.signal;
-			out->timed_out = s.timed_out;
-			out->cancelled = s.cancelled;
-			out->dropped = s.dropped;
-			out->ms = s.ms;
+			smoke_facts_section(&s, out);
 			out->lines_before = str_lines(log, (size_t)(s.body - log));
 		}
 		section_fini(&s);
@@ -89,8 +95,8 @@ smoke_ask_of(const struct smoke_facts *f, const struct lane *lane,
 }
 
 /* The cache type must be the one that the family stands for. */
-static bool
-cache_fits(const struct judge_ask *ask, const char *cache)
+bool
+judge_cache_fits(const struct judge_ask *ask, const char *cache)
 {
 	const struct suite_family *f;
 	int k;
@@ -125,7 +131,7 @@ judge_smoke(const char *log, size_t len, const struct judge_ask *ask, struct jud
 		judgement_set(out, REASON_AGENT_DIED, "the log holds no engine run that ended");
 		goto out;
 	}
-	if (!cache_fits(ask, f->cache_type)) {
+	if (!judge_cache_fits(ask, f->cache_type)) {
 		judgement_set(out, REASON_KV_TYPE_DIFFERS, "the run asked for %.20s, which is not %s",
 			f->cache_type[0] ? f->cache_type : "no cache type",
 			ask->family ? ask->family : "a family");

@@ -43,6 +43,7 @@ static const char *const onlys[ONLY_COUNT] = {
 #define M GATE_BIT(GATE_MODEL)
 #define S GATE_BIT(GATE_SOURCE)
 #define B GATE_BIT(GATE_BUILD)
+#define G GATE_BIT(GATE_GRAPH_SMOKE) /* of the same family */
 #define ANY ~0u
 #define PROBE (1u << ONLY_PROBE)
 #define BUILD (1u << ONLY_BUILD)
@@ -61,7 +62,7 @@ const struct gate_row gates[GATE_COUNT] = {
 	[GATE_OP_PARITY]   = { "op-parity",   "Engine op parity",        H | D | B,     FIXTURES,                false },
 	[GATE_ROUTES]      = { "engine-verify", "Engine routes",         H | D | B,     FIXTURES,                false },
 	[GATE_GRAPH_SMOKE] = { "graph-smoke", "Graph smoke",             H | D | M | B, SMOKE,                   true  },
-	[GATE_CONTROL]     = { "control",     "Control against f16",     H | D | M | B, SMOKE,                   true  },
+	[GATE_CONTROL]     = { "control",     "Control against f16",     H | D | M | B | G, SMOKE,               true  },
 	[GATE_MTP]         = { "mtp",         "Speculative decoding",    H | D | M | B, SMOKE,                   false },
 	[GATE_REPORT]      = { "report",      "Report",                  0,             ANY,                     false },
 };
@@ -84,7 +85,9 @@ const struct target targets[] = {
 const size_t target_count = str_count(targets);
 
 #define R GATE_BIT(GATE_REPORT)
-#define ENGINE (H | D | T | M | S | B | GATE_BIT(GATE_GRAPH_SMOKE) | GATE_BIT(GATE_MTP) | R)
+#define ENGINE (H | D | T | M | S | B | G | GATE_BIT(GATE_MTP) | R)
+/* The control compares a device with the CPU; where the CPU is the device, kernels and
+ * smokes are what is known of it. */
 #define CPU_GATES (ENGINE | GATE_BIT(GATE_FIXTURES))
 #define GPU_GATES (CPU_GATES | GATE_BIT(GATE_OP_PARITY) | GATE_BIT(GATE_ROUTES) | GATE_BIT(GATE_CONTROL))
 #define PHONE_GATES (H | D | T | S | GATE_BIT(GATE_FIXTURES) | GATE_BIT(GATE_OP_PARITY) | R)

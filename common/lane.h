@@ -100,6 +100,7 @@ int outcome_find(const char *name); /* -1 when unknown */
 	/* control */                                                                    \
 	X(KL_ABOVE_CEILING, "kl_above_ceiling", FAIL, "the cache gives other numbers than f16; compare the engine's kernels") \
 	X(CONTROL_NOT_SENSITIVE, "control_not_sensitive", BLOCKED, "a scrambled cache was not noticed; use a larger model or text") \
+	X(CONTROL_NOT_OFFERED, "control_not_offered", BLOCKED, "build the engine's llama-perplexity beside the driver") \
 	/* speculative decoding */                                                       \
 	X(DRAFTER_NOT_GIVEN, "drafter_not_given", BLOCKED, "name the drafter with --draft-model") \
 	X(SPEC_NOT_IN_BUILD, "spec_type_not_in_build", BLOCKED, "build an engine whose --spec-type knows draft-mtp") \

@@ -94,7 +94,7 @@ placement(const cJSON *owner, struct suite_placement *out, struct err *e)
 static int
 families(struct suite *s, struct err *e)
 {
-	static const char *const known[] = {"name", "aliases", "placement", NULL};
+	static const char *const known[] = {"name", "aliases", "placement", "klCeiling", NULL};
 	const cJSON *list = json_get(s->root, "families"), *v;
 	struct suite_family *f;
 	int i;
@@ -109,6 +109,10 @@ families(struct suite *s, struct err *e)
 		    names(v, "aliases", f->aliases, SUITE_MAX_ALIASES, &f->alias_count, e) ||
 		    placement(v, &f->placement, e))
 			return err_wrap(e, "families[%d]", s->family_count);
+		f->kl_ceiling = json_get(v, "klCeiling") != NULL ? json_num(v, "klCeiling", -1) : 0;
+		if (!(f->kl_ceiling >= 0 && f->kl_ceiling < 100))
+			return err_set(e, ERR_PARSE, "families[%d].klCeiling must be above 0 and below 100",
+				s->family_count);
 		if (!is_plain_name(f->name))
 			return err_set(e, ERR_PARSE, "families[%d].name is not a plain name",
 				s->family_count);
@@ -259,6 +263,34 @@ mtp(struct suite *s, struct err *e)
 	return 0;
 }
 
+/* "control": optional, and then whole, with a ceiling for every family. */
+static int
+control(struct suite *s, struct err *e)
+{
+	static const char *const known[] = {"text", "context", "chunks", "tokens", NULL};
+	const cJSON *o = json_get(s->root, "control");
+	struct suite_control *c = &s->control;
+	int i;
+
+	if (o == NULL)
+		return (s->required & GATE_BIT(GATE_CONTROL)) == 0 ? 0
+			: err_set(e, ERR_PARSE, "the required gate control needs \"control\"");
+	if (json_known(o, known, e) || json_need_str(o, "text", &c->text, e) ||
+	    json_need_int(o, "context", 16, 4096, &c->context, e) ||
+	    json_need_int(o, "chunks", 1, 64, &c->chunks, e) ||
+	    json_need_int(o, "tokens", 1, 256, &c->tokens, e))
+		return err_wrap(e, "control");
+	/* a word of a tokenizer is longer than a byte, and the engine wants two chunks and 100 values */
+	if (strlen(c->text) < 256 || c->chunks * (c->context - 1 - c->context / 2) < 100)
+		return err_set(e, ERR_PARSE, "control: a text of 256 bytes or more and chunks of at least "
+			"100 values are wanted");
+	for (i = 0; i < s->family_count; i++)
+		if (!(s->families[i].kl_ceiling > 0))
+			return err_set(e, ERR_PARSE, "control: family %s has no klCeiling",
+				s->families[i].name);
+	return 0;
+}
+
 /* Bits of a list of words, each found by find(). */
 static int
 bits(const cJSON *root, const char *key, int (*find)(const char *), unsigned *out,
@@ -304,7 +336,8 @@ fields(struct suite *s, struct err *e)
 {
 	static const char *const known[] = {"schemaVersion", "name", "title", "driver",
 		"programs", "prompt", "tokens", "ngl", "seed", "baseline", "families", "fixtures",
-		"tolerance", "models", "sources", "required", "claims", "ops", "routes", "mtp", "placement", NULL};
+		"tolerance", "models", "sources", "required", "claims", "ops", "routes", "mtp", "placement",
+		"control", NULL};
 	int64_t version;
 
 	if (!cJSON_IsObject(s->root))
@@ -329,7 +362,7 @@ fields(struct suite *s, struct err *e)
 	    names(s->root, "fixtures", s->fixtures, SUITE_MAX_FIXTURES, &s->fixture_count, e) ||
 	    families(s, e) || placement(s->root, &s->placement, e) || rules(s, e) || ops(s, e) ||
 	    bits(s->root, "required", gate_word, &s->required, e) ||
-	    bits(s->root, "claims", claim_find, &s->claims, e) || mtp(s, e))
+	    bits(s->root, "claims", claim_find, &s->claims, e) || mtp(s, e) || control(s, e))
 		return -1;
 	return 0;
 }
@@ -423,6 +456,19 @@ suite_family_find(const struct suite *s, const char *family)
 	return NULL;
 }
 
+double
+suite_ceiling(const struct suite *s, const char *family)
+{
+	const struct suite_family *f = suite_family_find(s, family);
+	int i, k;
+
+	for (i = 0; f == NULL && family != NULL && i < s->family_count; i++)
+		for (k = 0; k < s->families[i].alias_count; k++)
+			if (strcmp(s->families[i].aliases[k], family) == 0)
+				f = &s->families[i];
+	return f != NULL ? f->kl_ceiling : 0;
+}
+
 const struct suite_placement *
 suite_placement_of(const struct suite *s, const char *family)
 {
@@ -448,7 +494,7 @@ suite_wants(const struct suite *s, enum gate_id g)
 	case GATE_ROUTES:
 		return s->routes;
 	case GATE_CONTROL:
-		return false;
+		return s->control.text != NULL;
 	default:
 		return true;
 	}

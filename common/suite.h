@@ -42,6 +42,14 @@ struct suite_family {
 	const char *aliases[SUITE_MAX_ALIASES]; /* first match in --help wins */
 	int alias_count;
 	struct suite_placement placement; /* device_count 0: the suite's */
+	double kl_ceiling;        /* nats, of the mean divergence from f16; 0: none */
+};
+
+/* What the control run compares with: the same text and prompt on the CPU with the baseline. */
+struct suite_control {
+	const char *text;         /* for the divergence; NULL: the suite has no control */
+	int64_t context, chunks;  /* of it: chunks of context tokens, the second half counts */
+	int64_t tokens;           /* that the driver generates after the suite's prompt */
 };
 
 /* A model counts when a rule matches: the digest, or architecture, head size and
@@ -102,6 +110,7 @@ struct suite {
 	struct suite_op ops[SUITE_MAX_OPS];
 	int op_count;
 	struct suite_mtp mtp;     /* type_count 0: none */
+	struct suite_control control; /* text NULL: none */
 	bool routes;              /* the six score routes must be right in the engine */
 	const char *programs[SUITE_MAX_PROGRAMS]; /* cmake targets to build */
 	int program_count;
@@ -126,6 +135,8 @@ const char *suite_builtin_name(size_t i);
 bool suite_is_path(const char *name);
 /* NULL: the suite has no such family. */
 const struct suite_family *suite_family_find(const struct suite *s, const char *family);
+/* The ceiling of a family, or of the family that has such a cache type; 0: none. */
+double suite_ceiling(const struct suite *s, const char *family);
 /* The rule of a family, the suite's where it has none of its own; NULL: neither has one. */
 const struct suite_placement *suite_placement_of(const struct suite *s, const char *family);
 /* Whether the suite has anything to do for the gate: an mtp gate for gemma-runtime, a

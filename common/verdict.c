@@ -7,6 +7,7 @@
 
 #include "common/agree.h"
 #include "common/bound.h"
+#include "common/control.h"
 #include "common/digest.h"
 #include "common/json.h"
 #include "common/job.h"
@@ -230,6 +231,15 @@ claim_outcome(const struct suite *s, const struct verdict *v, unsigned mask)
 	return worst;
 }
 
+/* The control stands beside the smokes where lane and suite have one. */
+static unsigned
+control_bit(const cJSON *report, const struct suite *s)
+{
+	const struct lane *lane = lane_find(json_str(report, "lane"));
+
+	return lane != NULL && suite_wants(s, GATE_CONTROL) ? lane->gates & GATE_BIT(GATE_CONTROL) : 0;
+}
+
 void
 verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 	struct verdict *v)
@@ -260,7 +270,8 @@ verdict_decide(const cJSON *report, const struct suite *suite, bool signed_ok,
 	if (v->disagreement[0] != '\0')
 		why(v, "agent and controller disagree: %.150s", v->disagreement);
 	for (c = 0; c < CLAIM_COUNT; c++)
-		v->claims[c] = (suite->claims & (1u << c)) ? claim_outcome(suite, v, masks[c])
+		v->claims[c] = (suite->claims & (1u << c)) ? claim_outcome(suite, v, masks[c] |
+			(c == CLAIM_LEGACY_KV_GRAPH ? control_bit(report, suite) : 0))
 							   : OUTCOME_SKIPPED;
 	/* a suite may require less than it claims */
 	for (c = 0; c < CLAIM_COUNT; c++)
@@ -582,11 +593,13 @@ static void
 named_check(struct appraisal *a, struct verdict_gate *g, const char *log, size_t len)
 {
 	cJSON *o = NULL;
-	char pci[32] = "";
+	char pci[32] = "", other[32];
 	const char *said = NULL;
 
 	if (g->id == GATE_GRAPH_SMOKE)
 		said = a->smoke->elog.device_pci;
+	if (g->id == GATE_CONTROL && control_elsewhere(log, len, a->suite->baseline, a->device.pci, other))
+		said = other;
 	if (g->id == GATE_FIXTURES && (o = fixtures_read(log, len)) != NULL)
 		said = json_path_str(o, "device.pci");
 	if (said != NULL && tool_pci(said, pci) && a->device.pci[0] != '\0' && strcmp(pci, a->device.pci) != 0)
@@ -601,12 +614,15 @@ passed_check(struct appraisal *a, struct verdict_gate *g, const char *log,
 	size_t len)
 {
 	struct device_facts d;
+	char text[320];
 
 	echoes_check(a, g, log, len);
 	if (g->id == GATE_HOST)
 		target_check(a, log, len);
 	if (g->id == GATE_GRAPH_SMOKE)
 		smoke_check(a, g, log, len);
+	if (g->id == GATE_CONTROL && control_differs(a->report, a->suite, g->name, log, len, text, sizeof text))
+		disagree(a->v, "%s: %s", g->name, text);
 	if (g->id == GATE_FIXTURES)
 		fixtures_check(a, log, len);
 	if (g->id == GATE_DEVICE &&
@@ -778,21 +794,4 @@ verdict_hold(struct verdict *v, const cJSON *report, const struct job *job)
 		return;
 	why(v, "agent and controller disagree: %.150s", v->disagreement);
 	v->exit = EXIT_UNRECORDED;
-}
-
-int
-verdict_worst_exit(const int *exits, size_t n)
-{
-	static const int order[] = {EXIT_USAGE, EXIT_FAIL, EXIT_INCOMPLETE, EXIT_UNREACHABLE,
-		EXIT_REFUSED, EXIT_BLOCKED, EXIT_UNRECORDED, EXIT_PASS};
-	size_t i, k, best = str_count(order);
-
-	for (k = 0; k < n; k++) {
-		for (i = 0; i < str_count(order) && order[i] != exits[k]; i++)
-			;
-		/* a status that no host can have hides nothing: it was cut off */
-		i = i == str_count(order) ? 2 : i;
-		best = i < best ? i : best;
-	}
-	return best < str_count(order) ? order[best] : EXIT_INCOMPLETE;
 }

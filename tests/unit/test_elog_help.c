@@ -64,11 +64,11 @@ static void
 families_resolve_against_the_fork_and_not_against_stock(void **state)
 {
 	static const struct suite_family families[] = {
-		{ "turbo3", { "tbq3_0", "turbo3" }, 2, {.device_count = 0} },
-		{ "turbo4", { "tbq4_0", "turbo4" }, 2, {.device_count = 0} },
-		{ "turbo3_tcq", { "tbq3_tcq", "turbo3_tcq", "turbo3-tcq" }, 3, {.device_count = 0} },
-		{ "qjl", { "qjl1_256", "qjl_full", "qjl" }, 3, {.device_count = 0} },
-		{ "polar", { "q4_polar", "polarquant", "polar" }, 3, {.device_count = 0} },
+		{ "turbo3", { "tbq3_0", "turbo3" }, 2, {.device_count = 0}, 0 },
+		{ "turbo4", { "tbq4_0", "turbo4" }, 2, {.device_count = 0}, 0 },
+		{ "turbo3_tcq", { "tbq3_tcq", "turbo3_tcq", "turbo3-tcq" }, 3, {.device_count = 0}, 0 },
+		{ "qjl", { "qjl1_256", "qjl_full", "qjl" }, 3, {.device_count = 0}, 0 },
+		{ "polar", { "q4_polar", "polarquant", "polar" }, 3, {.device_count = 0}, 0 },
 	};
 	char fork[32][ELOG_TYPE], stock[32][ELOG_TYPE];
 	int nf = help_types("fork-96dd1a8-llama-completion-help.txt", fork, 32);
@@ -86,7 +86,7 @@ families_resolve_against_the_fork_and_not_against_stock(void **state)
 static void
 alias_is_a_whole_word_without_case(void **state)
 {
-	static const struct suite_family turbo3 = { "turbo3", { "tbq3_0", "turbo3" }, 2, {.device_count = 0} };
+	static const struct suite_family turbo3 = { "turbo3", { "tbq3_0", "turbo3" }, 2, {.device_count = 0}, 0 };
 	char names[2][ELOG_TYPE] = { "turbo3_tcq", "TURBO3" };
 
 	(void)state;

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "agent/linger.h"
+#include "agent/preload.h"
 #include "common/plat.h"
 
-static char dir[] = "/tmp/test-linger-XXXXXX";
+static char dir[] = "/tmp/test-preload-XXXXXX";
 
 static void
 library_lies_under_its_digest(void **state)
@@ -20,7 +20,13 @@ library_lies_under_its_digest(void **state)
 	struct err e = {0};
 
 	(void)state;
-	assert_int_equal(linger_place(dir, path, sizeof path, digest, &e), 0);
+	assert_int_equal(preload_place(PRELOAD_LINGER, dir, path, sizeof path, digest, &e), 0);
+	assert_int_equal(digest_file(path, found, NULL, &e), 0);
+	assert_string_equal(found, digest);
+	/* each its own bytes */
+	assert_int_equal(preload_place(PRELOAD_SCRAMBLE, dir, path, sizeof path, digest, &e), 0);
+	assert_non_null(strstr(path, "/scramble-"));
+	assert_string_not_equal(found, digest);
 	assert_int_equal(digest_file(path, found, NULL, &e), 0);
 	assert_string_equal(found, digest);
 }
@@ -32,9 +38,9 @@ damaged_library_is_written_anew(void **state)
 	struct err e = {0};
 
 	(void)state;
-	assert_int_equal(linger_place(dir, path, sizeof path, digest, &e), 0);
+	assert_int_equal(preload_place(PRELOAD_LINGER, dir, path, sizeof path, digest, &e), 0);
 	assert_int_equal(plat_write_file(path, "x", 1, 0644, &e), 0);
-	assert_int_equal(linger_place(dir, path, sizeof path, digest, &e), 0);
+	assert_int_equal(preload_place(PRELOAD_LINGER, dir, path, sizeof path, digest, &e), 0);
 	assert_int_equal(digest_file(path, found, NULL, &e), 0);
 	assert_string_equal(found, digest);
 }
@@ -50,7 +56,7 @@ path_that_the_linker_would_split_is_refused(void **state)
 	for (i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct err e = {0};
 
-		assert_int_equal(linger_place(bad[i], path, sizeof path, digest, &e), -1);
+		assert_int_equal(preload_place(PRELOAD_LINGER, bad[i], path, sizeof path, digest, &e), -1);
 		assert_int_equal(e.code, ERR_UNSUPPORTED);
 	}
 }
