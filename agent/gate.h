@@ -226,4 +226,8 @@ CHECKED int report_write(const struct work *w, const cJSON *report,
 	struct work_result *out, struct err *e);
 CHECKED int report_paths(const struct work *w, struct work_result *out, struct err *e);
 
+/* Calls each() with a line for every file of a GPU's driver: "/dev/nvidia0 mode 0666 group
+ * root, may be opened". */
+void device_files_each(void (*each)(void *arg, const char *line), void *arg);
+
 #endif

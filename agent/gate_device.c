@@ -62,14 +62,14 @@ variables_note(struct transcript *t)
 		}
 }
 
-/* Whether we may open what the driver made, and whose it is. */
-static void
-device_files_note(struct transcript *t)
+void
+device_files_each(void (*each)(void *arg, const char *line), void *arg)
 {
 	static const char *const patterns[] = {"/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm",
 		"/dev/kfd", "/dev/dri/renderD*", "/dev/dxg", "/dev/nvidia-caps/*"};
 	const struct group *group;
 	struct stat st;
+	char line[320];
 	glob_t g;
 	size_t i, k;
 
@@ -80,12 +80,19 @@ device_files_note(struct transcript *t)
 			if (stat(g.gl_pathv[k], &st))
 				continue;
 			group = getgrgid(st.st_gid);
-			gate_factf(t, "device", "%s mode %04o group %s, %s", g.gl_pathv[k],
+			snprintf(line, sizeof line, "%s mode %04o group %s, %s", g.gl_pathv[k],
 				(unsigned)st.st_mode & 07777, group != NULL ? group->gr_name : "?",
 				access(g.gl_pathv[k], R_OK | W_OK) == 0 ? "may be opened" : "may not be opened");
+			each(arg, line);
 		}
 		globfree(&g);
 	}
+}
+
+static void
+device_file_note(void *arg, const char *line)
+{
+	gate_factf(arg, "device", "%s", line);
 }
 
 /* WSL's kernels say so in their release. */
@@ -143,7 +150,7 @@ gpu_log(const struct work *w, struct transcript *t, struct err *e)
 		gate_factf(t, "softwareAllowed", "1");
 	gate_factf(t, "uid", "%u", (unsigned)geteuid());
 	variables_note(t);
-	device_files_note(t);
+	device_files_each(device_file_note, t);
 	for (i = 0; i < agree_row_count; i++)
 		if (agree_rows[i].api == w->lane->api && source_run(w, t, &agree_rows[i], e))
 			return -1;

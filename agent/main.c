@@ -6,6 +6,7 @@
 #include "agent/make_model.h"
 #include "agent/parse.h"
 #include "agent/probe.h"
+#include "agent/record.h"
 #include "agent/run.h"
 #include "agent/serve.h"
 #include "common/str.h"
@@ -34,6 +35,7 @@ main(int argc, char **argv)
 		run_command,
 		doctor_command,
 		parse_command,
+		record_command,
 		probe_command,
 		dispatch_command,
 		make_model_command,

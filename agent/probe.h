@@ -38,6 +38,9 @@ cJSON *probe_device(struct probe *p, int index, const char *name);
 void probe_text(cJSON *d, const char *key, const char *value);
 void probe_number(cJSON *d, const char *key, double value);
 void probe_flag(cJSON *d, const char *key, bool value);
+/* A recorded machine whose library gave an error that no stand-in can give: one that was
+ * not there, or an error without a code; with any, every error.  True: p has it. */
+bool probe_replay(struct probe *p, const char *name, bool any);
 void probe_library(struct probe *p, const char *path, const char *simulated);
 
 #endif

@@ -164,4 +164,6 @@ probe_kfd(struct probe *p)
 		probe_fail(p, REASON_NO_DEVICE, 0, "no node of the topology is a GPU", root, "");
 	else if (machine == NULL)
 		access_note(p);
+	else
+		(void)probe_replay(p, "kfd", true);
 }

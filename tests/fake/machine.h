@@ -1,7 +1,8 @@
 /*
  * machine - what stand-in libraries of a recorded machine share: NAME.json of the folder
  * that VERIFY_MACHINE names, read once.  A library that uses it exports verify_simulated.
- * VERIFY_FAULT=crash|hang|flood plays a driver that does so in its first call.
+ * VERIFY_FAULT=crash|hang|flood plays a driver that does so in its first call, and so does
+ * a member "fault" of the file.
  */
 #ifndef TESTS_FAKE_MACHINE_H
 #define TESTS_FAKE_MACHINE_H
@@ -34,9 +35,8 @@ machine_name(void)
 }
 
 static __attribute__((unused)) void
-machine_fault(void)
+machine_fault(const char *fault)
 {
-	const char *fault = getenv("VERIFY_FAULT");
 	int i;
 
 	if (fault == NULL)
@@ -63,7 +63,7 @@ machine_load(const char *file)
 
 	if (machine != NULL)
 		return;
-	machine_fault();
+	machine_fault(getenv("VERIFY_FAULT"));
 	snprintf(path, sizeof path, "%s/%s", dir ? dir : "", file);
 	if ((f = fopen(path, "re")) == NULL)
 		return;
@@ -74,6 +74,7 @@ machine_load(const char *file)
 		free(text);
 	}
 	fclose(f);
+	machine_fault(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(machine, "fault")));
 }
 
 static __attribute__((unused)) int
@@ -82,6 +83,17 @@ machine_error(void)
 	const cJSON *e = cJSON_GetObjectItemCaseSensitive(machine, "error");
 
 	return cJSON_IsObject(e) ? cJSON_GetObjectItemCaseSensitive(e, "code")->valueint : 0;
+}
+
+/* What the library called that error, as it was recorded: "cuInit: CUDA_ERROR_...". */
+static __attribute__((unused)) const char *
+machine_error_name(int code)
+{
+	const cJSON *e = cJSON_GetObjectItemCaseSensitive(machine, "error");
+	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(e, "name"));
+	const char *colon = name != NULL ? strstr(name, ": ") : NULL;
+
+	return code != 0 && code == machine_error() ? (colon != NULL ? colon + 2 : name) : NULL;
 }
 
 static __attribute__((unused)) int

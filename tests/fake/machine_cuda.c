@@ -35,7 +35,8 @@ FAKE(cuGetErrorName, int r, const char **name)
 			*name = names[i].name;
 			return 0;
 		}
-	return 1;
+	*name = machine_error_name(r);
+	return *name == NULL;
 }
 
 FAKE(cuDriverGetVersion, int *version)

@@ -6,7 +6,8 @@ API const char *
 hipGetErrorName(int r)
 {
 	return r == 100 ? "hipErrorNoDevice" : r == 101 ? "hipErrorInvalidDevice"
-		: r == 35 ? "hipErrorInsufficientDriver" : r == 801 ? "hipErrorNotSupported" : "hipErrorUnknown";
+		: r == 35 ? "hipErrorInsufficientDriver" : r == 801 ? "hipErrorNotSupported"
+		: machine_error_name(r) != NULL ? machine_error_name(r) : "hipErrorUnknown";
 }
 
 FAKE(hipInit, unsigned flags)

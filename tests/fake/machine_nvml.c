@@ -39,7 +39,7 @@ nvmlErrorString(int r)
 	for (i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (rows[i].r == r)
 			return rows[i].text;
-	return "Not Supported";
+	return machine_error_name(r) != NULL ? machine_error_name(r) : "Not Supported";
 }
 
 FAKE(nvmlInit_v2, void)
@@ -196,4 +196,34 @@ FAKE(nvmlDeviceGetVirtualizationMode, const cJSON *d, int *mode)
 {
 	*mode = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, "vgpu")) ? 2 : 0;
 	return 0;
+}
+
+FAKE(nvmlDeviceGetPersistenceMode, const cJSON *d, int *mode)
+{
+	*mode = flag(d, "persistence");
+	return cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(d, "persistence")) ? 0 : NOT_SUPPORTED;
+}
+
+FAKE(nvmlDeviceGetTemperature, const cJSON *d, int sensor, unsigned *out)
+{
+	(void)sensor;
+	*out = (unsigned)machine_number(d, "temperature", 0);
+	return machine_number(d, "temperature", -1) < 0 ? NOT_SUPPORTED : 0;
+}
+
+FAKE(nvmlDeviceGetUtilizationRates, const cJSON *d, unsigned out[2])
+{
+	out[0] = (unsigned)machine_number(d, "utilization", 0);
+	out[1] = 0;
+	return machine_number(d, "utilization", -1) < 0 ? NOT_SUPPORTED : 0;
+}
+
+FAKE(nvmlDeviceGetVbiosVersion, const cJSON *d, char *out, unsigned size) { return copy(machine_text(d, "firmware"), out, size); }
+
+FAKE(nvmlDeviceGetCurrentClocksThrottleReasons, const cJSON *d, unsigned long long *bits)
+{
+	const char *text = machine_text(d, "throttle");
+
+	*bits = text != NULL ? strtoull(text, NULL, 16) : 0;
+	return text != NULL ? 0 : NOT_SUPPORTED;
 }

@@ -83,24 +83,25 @@ get_properties(VkPhysicalDevice d, VkPhysicalDeviceProperties *out)
 	properties_set(DEVICE(d), out);
 }
 
+/* The registry's numbers, so that a machine with any driver can be played. */
 static VkDriverId
 driver_id(const char *name)
 {
-	static const struct {
-		const char *name;
-		VkDriverId id;
-	} ids[] = {
-		{"NVIDIA_PROPRIETARY", VK_DRIVER_ID_NVIDIA_PROPRIETARY}, {"MESA_RADV", VK_DRIVER_ID_MESA_RADV},
-		{"INTEL_OPEN_SOURCE_MESA", VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA},
-		{"QUALCOMM_PROPRIETARY", VK_DRIVER_ID_QUALCOMM_PROPRIETARY},
-		{"MESA_LLVMPIPE", VK_DRIVER_ID_MESA_LLVMPIPE}, {"GOOGLE_SWIFTSHADER", VK_DRIVER_ID_GOOGLE_SWIFTSHADER}, {"MOLTENVK", VK_DRIVER_ID_MOLTENVK},
+	static const char *const names[] = {
+		[1] = "AMD_PROPRIETARY", "AMD_OPEN_SOURCE", "MESA_RADV", "NVIDIA_PROPRIETARY",
+		"INTEL_PROPRIETARY_WINDOWS", "INTEL_OPEN_SOURCE_MESA", "IMAGINATION_PROPRIETARY",
+		"QUALCOMM_PROPRIETARY", "ARM_PROPRIETARY", "GOOGLE_SWIFTSHADER", "GGP_PROPRIETARY",
+		"BROADCOM_PROPRIETARY", "MESA_LLVMPIPE", "MOLTENVK", "COREAVI_PROPRIETARY",
+		"JUICE_PROPRIETARY", "VERISILICON_PROPRIETARY", "MESA_TURNIP", "MESA_V3DV",
+		"MESA_PANVK", "SAMSUNG_PROPRIETARY", "MESA_VENUS", "MESA_DOZEN", "MESA_NVK",
+		"IMAGINATION_OPEN_SOURCE_MESA", "MESA_HONEYKRISP",
 	};
 	size_t i;
 
-	for (i = 0; name != NULL && i < sizeof ids / sizeof *ids; i++)
-		if (strcmp(ids[i].name, name) == 0)
-			return ids[i].id;
-	return (VkDriverId)0;
+	for (i = 1; name != NULL && i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], name) == 0)
+			return (VkDriverId)i;
+	return (VkDriverId)(name != NULL ? strtol(name, NULL, 10) : 0);
 }
 
 static void
@@ -118,6 +119,8 @@ member_set(const struct device *d, VkBaseOutStructure *s)
 			text ? (int)strcspn(text, " ") : 0, text ? text : "");
 		snprintf(driver->driverInfo, sizeof driver->driverInfo, "%s",
 			text && strchr(text, ' ') ? strchr(text, ' ') + 1 : "");
+		if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(d->o, "conformant")))
+			memset(&driver->conformanceVersion, 0, sizeof driver->conformanceVersion);
 		break;
 	case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT:
 		text = machine_text(d->o, "pci");
@@ -169,7 +172,13 @@ get_memory(VkPhysicalDevice d, VkPhysicalDeviceMemoryProperties *out)
 static void VKAPI_CALL
 get_families(VkPhysicalDevice d, uint32_t *n, VkQueueFamilyProperties *out)
 {
+	const char *state = machine_text(DEVICE(d)->o, "state");
+	uint32_t i;
+
 	REAL(vkGetPhysicalDeviceQueueFamilyProperties)(DEVICE(d)->real, n, out);
+	/* one that could not be used, whatever the reason was */
+	for (i = 0; out != NULL && i < *n && state != NULL && strcmp(state, "unusable") == 0; i++)
+		out[i].queueFlags &= ~(VkQueueFlags)VK_QUEUE_COMPUTE_BIT;
 }
 
 static VkResult VKAPI_CALL
