@@ -1,4 +1,5 @@
 /* What record asks: tools, our probes, the KFD topology, and how this host is called. */
+#include <ctype.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -379,24 +380,30 @@ record_kfd(struct record *r, struct err *e)
 
 /* ---- who this host is ---- */
 
+static bool
+word_stands(const char *from, const char *end, const char *word)
+{
+	size_t n = strlen(word);
+	const char *hit;
+
+	for (hit = from; (hit = strstr(hit, word)) != NULL && hit + n <= end; hit++)
+		if (!isalnum((unsigned char)hit[-1]) && !isalnum((unsigned char)hit[n]))
+			return true;
+	return false;
+}
+
 /* A word of a device's name is no secret, and the name must stay. */
 static bool
 is_device_word(const struct record *r, const char *word)
 {
-	const char *key, *hit;
-	size_t i, n = strlen(word);
+	const char *key, *end;
+	size_t i;
 
-	for (i = 0; i < r->count; i++) {
-		if (r->files[i].kind != TOOL_PROBE)
-			continue;
-		for (key = r->files[i].text; (key = strstr(key, "\"name\":")) != NULL; key++) {
-			const char *end = strchr(key, '\n');
-
-			hit = strstr(key + 7, word);
-			if (hit != NULL && end != NULL && hit + n <= end)
+	for (i = 0; i < r->count; i++)
+		for (key = r->files[i].kind == TOOL_PROBE ? r->files[i].text : NULL;
+			key != NULL && (key = strstr(key, "\"name\":")) != NULL; key++)
+			if ((end = strchr(key, '\n')) != NULL && word_stands(key + 7, end, word))
 				return true;
-		}
-	}
 	return false;
 }
 

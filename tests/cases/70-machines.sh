@@ -52,12 +52,30 @@ for m in "$machines"/*/; do
 	grep -q "^${m##*/}	" "$machines/expected.tsv" || fail "${m##*/} has no row in expected.tsv"
 done
 
-# A driver that crashes or floods costs a child; so would one that hangs, after 20 s each.
+# A driver that hangs costs a child and its deadline, in every lane: all of them at once.
+: >"$T/hung"
+for lane in "h200 cuda" "mi300x-x8 rocm" "arc-llvmpipe vulkan"; do
+	if [ ! -f "$bin/machine/libvulkan.so.1" ] && [ "${lane#* }" = vulkan ]; then continue; fi
+	(
+		play "${lane% *}" VERIFY_FAULT=hang timeout 200 "$bin/verify-agent" doctor "${lane#* }" >"$T/hang-${lane#* }.out" 2>&1
+		echo "${lane#* } $?" >>"$T/hung"
+	) &
+	hanging="${hanging-} $!"
+done
+# A driver that crashes or floods costs a child.
 for fault in "crash probe_crashed" "flood unknown_tool_format"; do
 	play h200 VERIFY_FAULT="${fault% *}" timeout 120 "$bin/verify-agent" doctor cuda >"$T/doctor.out" 2>&1
 	status 3 $? "doctor with a driver that would ${fault% *}"
 	has "$T/doctor.out" "${fault#* }"
 done
+# shellcheck disable=SC2086
+wait $hanging
+while read -r lane code; do
+	status 3 "$code" "doctor $lane with a driver that hangs"
+	has "$T/hang-$lane.out" "probe_timeout" "did not answer in time"
+done <"$T/hung"
+[ "$(wc -l <"$T/hung")" -ge 2 ] || fail "no lane's driver hung"
+gone "$bin/verify-agent probe nvml" || fail "a probe that hangs is left"
 play h200 timeout 120 "$bin/verify-agent" doctor cuda >"$T/doctor.out" 2>&1
 has "$T/doctor.out" "device     ready" "4 probes agree"
 # the second card by its UUID, and one that is not there
