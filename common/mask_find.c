@@ -344,15 +344,16 @@ is_serial(const char *s)
 static bool
 serial_at(const struct span_text *t, size_t i, char out[MASK_BYTES])
 {
-	static const char *const rest[] = {"_number", " number", "number", "no", " no.", "_no", ""};
+	static const char *const rest[] = {"_number", " number", "number", "no", " no.", "_no"};
 	size_t k, n = i + 6, from;
 
 	if (strncasecmp(t->p + i, "serial", t->len - i < 6 ? t->len - i : 6) != 0 || t->len - i < 6)
 		return false;
 	for (k = 0; k < str_count(rest); k++)
-		if (t->len - n >= strlen(rest[k]) && strncasecmp(t->p + n, rest[k], strlen(rest[k])) == 0)
+		if (t->len - n >= strlen(rest[k]) && strncasecmp(t->p + n, rest[k], strlen(rest[k])) == 0) {
+			n += strlen(rest[k]);
 			break;
-	n += strlen(rest[k]);
+		}
 	from = n;
 	while (at(t, n) != '\0' && strchr(" \t:=\"'[]", at(t, n)) != NULL)
 		n++;
