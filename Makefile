@@ -161,12 +161,12 @@ $(FAKES): kernels/gpu_args.h Makefile
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -I. -O2 -fPIC -shared $(WARN) $(if $(findstring /old/,$@),-DFAKE_OLD) -o $@ $(filter %.c,$^)
 $(B)/unit/test_gpu_device: | $(FAKES)
 # Libraries of recorded machines (fixtures/machines): they answer from the folder that
-# VERIFY_MACHINE names, and that of CUDA computes, with the kernels played on the CPU.
+# VERIFY_MACHINE names; those of CUDA and HIP compute, with the kernels played on the CPU.
 MACHINES := $(addprefix $(B)/machine/,libcuda.so.1 libnvidia-ml.so.1 libamdhip64.so $(if $(VULKAN),libvulkan.so.1))
-machine_fiber := tests/fake/machine_cuda.c kernels/gpu_fiber.c $(B)/gen/gpu_emulated.c common/err.c common/str.c
-$(B)/machine/libcuda.so.1: $(machine_fiber) $(WAVES)
+machine_fiber := kernels/gpu_fiber.c $(B)/gen/gpu_emulated.c common/err.c common/str.c $(WAVES)
+$(B)/machine/libcuda.so.1: tests/fake/machine_cuda.c $(machine_fiber)
 $(B)/machine/libnvidia-ml.so.1: tests/fake/machine_nvml.c
-$(B)/machine/libamdhip64.so: tests/fake/machine_hip.c
+$(B)/machine/libamdhip64.so: tests/fake/machine_hip.c $(machine_fiber)
 $(B)/machine/libvulkan.so.1: tests/fake/machine_vulkan.c
 $(MACHINES): tests/fake/machine.h Makefile
 	@mkdir -p $(@D); $(if $(V),,echo "  FAKE $@")

@@ -1,5 +1,13 @@
-/* libamdhip64.so of a recorded machine: lists the devices of hip.json, and runs nothing. */
+/*
+ * libamdhip64.so of a recorded machine: answers from hip.json, and computes: its kernels are
+ * the HIP sources played on the processor, with the wave of the machine's chip.
+ */
 #include "tests/fake/machine.h"
+
+#include "kernels/gpu_emulated.h"
+
+#define NO_BINARY 209
+#define NOT_FOUND 500
 
 const char *hipGetErrorName(int r);
 API const char *
@@ -42,7 +50,6 @@ FAKE(hipGetDeviceCount, int *n)
 	return 0;
 }
 
-FAKE(hipSetDevice, int d) { return visible(d) ? 0 : 101; }
 FAKE(hipDeviceGetName, char *out, int size, int d) { snprintf(out, (size_t)size, "%s", machine_text(visible(d), "name")); return 0; }
 
 /* The letters of the id are the bytes. */
@@ -83,22 +90,74 @@ FAKE(hipGetDevicePropertiesR0600, char *out, int d)
 }
 FAKE(hipGetDeviceProperties, char *out, int d) { (void)out, (void)d; return 801; }
 
-/* No code runs here. */
-FAKE(hipDeviceSynchronize, void) { return 801; }
-FAKE(hipModuleLoadData, void **m, const void *image) { (void)m, (void)image; return 801; }
-FAKE(hipModuleUnload, void *m) { (void)m; return 0; }
-FAKE(hipModuleGetFunction, void **f, void *m, const char *name) { (void)f, (void)m, (void)name; return 801; }
-FAKE(hipMalloc, void **p, size_t n) { (void)p, (void)n; return 801; }
-FAKE(hipFree, void *p) { (void)p; return 0; }
-FAKE(hipMemcpy, void *to, const void *from, size_t n, int kind) { (void)to, (void)from, (void)n, (void)kind; return 801; }
-FAKE(hipModuleLaunchKernel, void *f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned h,
-	void *s, void **p, void **x)
+static int selected;
+
+/* The chips of data centres have waves of 64 lanes, the others of 32. */
+static uint32_t
+wave(void)
 {
-	(void)f, (void)a, (void)b, (void)c, (void)d, (void)e, (void)g, (void)h, (void)s, (void)p, (void)x;
-	return 801;
+	const char *arch = machine_text(visible(selected), "arch");
+
+	return arch != NULL && strncmp(arch, "gfx9", 4) == 0 ? 64 : 32;
 }
-FAKE(hipEventCreate, void **e) { (void)e; return 801; }
-FAKE(hipEventDestroy, void *e) { (void)e; return 0; }
-FAKE(hipEventRecord, void *e, void *s) { (void)e, (void)s; return 801; }
-FAKE(hipEventSynchronize, void *e) { (void)e; return 801; }
-FAKE(hipEventElapsedTime, float *ms, void *a, void *b) { (void)ms, (void)a, (void)b; return 801; }
+
+FAKE(hipSetDevice, int d)
+{
+	if (visible(d) == NULL)
+		return 101;
+	selected = d;
+	return 0;
+}
+
+FAKE(hipModuleLoadData, void **m, const void *image)
+{
+	static int one;
+
+	*m = &one;
+	return image == NULL ? NO_BINARY : 0;
+}
+
+FAKE(hipModuleUnload, void *m) { (void)m; return 0; }
+
+FAKE(hipModuleGetFunction, const struct gpu_emulated **f, void *m, const char *name)
+{
+	(void)m;
+	for (*f = gpu_emulated; (*f)->name != NULL; ++*f)
+		if ((*f)->wave == wave() && strcmp((*f)->name, name) == 0)
+			return 0;
+	return NOT_FOUND;
+}
+
+FAKE(hipMalloc, void **p, size_t bytes)
+{
+	*p = NULL;
+	if (posix_memalign(p, 256, bytes ? bytes : 256))
+		return 2;
+	memset(*p, 0xff, bytes);
+	return 0;
+}
+
+FAKE(hipFree, void *p) { free(p); return 0; }
+FAKE(hipMemcpy, void *to, const void *from, size_t n, int kind) { (void)kind; memmove(to, from, n); return 0; }
+FAKE(hipDeviceSynchronize, void) { return 0; }
+
+FAKE(hipModuleLaunchKernel, const struct gpu_emulated *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **extra)
+{
+	struct gpu_fiber_launch l = {.name = f->name, .wave = f->wave, .entry = f->entry, .grid = {gx, gy, gz},
+		.block = bx, .shared = shared};
+	struct err e = {0};
+
+	(void)by, (void)bz, (void)stream, (void)extra;
+	if (gpu_fiber_run(&l, params[0], &e)) {
+		fprintf(stderr, "%s\n", e.msg);
+		return 700;
+	}
+	return 0;
+}
+
+FAKE(hipEventCreate, void **ev) { static int one; *ev = &one; return 0; }
+FAKE(hipEventDestroy, void *ev) { (void)ev; return 0; }
+FAKE(hipEventRecord, void *ev, void *s) { (void)ev, (void)s; return 0; }
+FAKE(hipEventSynchronize, void *ev) { (void)ev; return 0; }
+FAKE(hipEventElapsedTime, float *ms, void *a, void *b) { (void)a, (void)b; *ms = 1; return 0; }
