@@ -1,6 +1,7 @@
 /*
  * Every program of the stand-in engine: says that it is simulated, and answers from
- * engine/answers.tsv of the folder that VERIFY_MACHINE names.  Rows:
+ * answers.tsv of the folder engine (or that of VERIFY_ENGINE) below the one that VERIFY_MACHINE
+ * names.  Rows:
  *
  *   program, words, file, exit code, stream, edits
  *
@@ -126,7 +127,8 @@ int
 main(int argc, char **argv)
 {
 	static char line[LINE];
-	const char *dir = getenv("VERIFY_MACHINE"), *name = strrchr(argv[0], '/');
+	const char *dir = getenv("VERIFY_MACHINE"), *engine = getenv("VERIFY_ENGINE");
+	const char *name = strrchr(argv[0], '/');
 	char path[4096], *row[COLUMNS];
 	FILE *f;
 
@@ -135,8 +137,8 @@ main(int argc, char **argv)
 		puts("version: simulated");
 		return 0;
 	}
-	if (dir == NULL || snprintf(path, sizeof path, "%s/engine/answers.tsv", dir) >= (int)sizeof path ||
-	    (f = fopen(path, "re")) == NULL) {
+	if (dir == NULL || snprintf(path, sizeof path, "%s/%s/answers.tsv", dir,
+		engine != NULL ? engine : "engine") >= (int)sizeof path || (f = fopen(path, "re")) == NULL) {
 		fputs("simulated engine: no recorded machine answers (VERIFY_MACHINE)\n", stderr);
 		return 2;
 	}
