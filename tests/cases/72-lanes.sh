@@ -1,6 +1,8 @@
 # Whole lanes on recorded machines: host, device, toolchain, model, source, a build that cmake
 # and ninja really do (of the stand-in engine, tests/fake/engine), the kernels played on the
 # CPU, and what an engine printed on that machine, judged.  Every such report says simulated.
+# lists of gates, and rows of a machine and its engine, are split on purpose
+# shellcheck disable=SC2086
 [ -f "$bin/machine/libamdhip64.so" ] || skip "the stand-in libraries are not built: make machines"
 for tool in cmake ninja cc c++ git; do
 	command -v $tool >/dev/null || skip "no $tool"
@@ -52,7 +54,6 @@ smokes() {
 }
 
 if [ "$host" = x86_64 ]; then
-	# shellcheck disable=SC2086
 	if lane h200 cuda llama.cpp; then
 		gates "pass none" $before fixtures op-parity $stock
 		smokes CUDA0
@@ -67,7 +68,6 @@ if [ "$host" = x86_64 ]; then
 		gates "blocked no_case_executed" op-parity
 	fi
 	for machine in mi300x-x8 mi250x rx7900-igpu; do
-		# shellcheck disable=SC2086
 		lane $machine rocm llama.cpp || continue
 		gates "pass none" $before fixtures op-parity $stock
 		smokes ROCm0
@@ -79,7 +79,6 @@ if [ "$host" = x86_64 ]; then
 	fi
 	for row in "rx7900-radv engine" "h200 engine-vulkan"; do
 		[ -f "$bin/machine/libvulkan.so.1" ] || { echo "    skipped: ${row% *} through Vulkan"; continue; }
-		# shellcheck disable=SC2086
 		lane ${row% *} vulkan llama.cpp VERIFY_ENGINE="${row#* }" || continue
 		gates "pass none" $before op-parity $stock
 		smokes Vulkan0
