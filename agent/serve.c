@@ -107,10 +107,11 @@ serve_state_dir(const struct conf *c, const char *given, char *out, size_t size,
 {
 	const char *systemd = getenv("STATE_DIRECTORY");
 
+	/* git, cmake and the engine run in folders of their own */
 	if (given != NULL && given[0] != '\0')
-		return str_copy(out, size, given, e);
+		return plat_absolute(given, out, size, e);
 	if (c->text[CONF_STATE][0] != '\0')
-		return str_copy(out, size, c->text[CONF_STATE], e);
+		return plat_absolute(c->text[CONF_STATE], out, size, e);
 	if (systemd != NULL && systemd[0] != '\0')
 		return str_fmt(out, size, e, "%.*s", (int)strcspn(systemd, ":"), systemd);
 	return plat_xdg("STATE", PROGRAM, out, size, e);

@@ -62,7 +62,7 @@ extern const char serve_help[];
 int serve_run(const struct opt_call *call); /* gives the exit status */
 
 /* The state folder that holds without --state: [agent] state, $STATE_DIRECTORY, else the
- * user's. */
+ * user's.  Absolute. */
 CHECKED int serve_state_dir(const struct conf *c, const char *given, char *out, size_t size,
 	struct err *e);
 

@@ -20,17 +20,11 @@ static int
 folders_make(struct store *st, const char *dir, struct err *e)
 {
 	static const char *const kinds[] = {"jobs", "events", "spool", "cache"};
-	char path[PATH_BYTES], cwd[PATH_BYTES];
+	char path[PATH_BYTES];
 	size_t i;
 
-	if (dir[0] == '/') {
-		if (str_copy(st->dir, sizeof st->dir, dir, e))
-			return err_wrap(e, "state folder");
-	} else if (getcwd(cwd, sizeof cwd) == NULL) {
-		return err_errno(e, errno, "this folder");
-	} else if (str_fmt(st->dir, sizeof st->dir, e, "%s/%s", cwd, dir)) {
+	if (plat_absolute(dir, st->dir, sizeof st->dir, e))
 		return err_wrap(e, "state folder");
-	}
 	for (i = 0; i < str_count(kinds); i++)
 		if (str_fmt(path, sizeof path, e, "%s/%s", st->dir, kinds[i]) ||
 		    plat_mkdirs(path, 0750, e)) {

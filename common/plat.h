@@ -44,6 +44,8 @@ bool plat_is_file(const char *path);
  * base directories; with `name` below it. */
 CHECKED int plat_xdg(const char *kind, const char *name, char *out, size_t size,
 	struct err *e);
+/* The path itself, or below the current folder when it is a relative one. */
+CHECKED int plat_absolute(const char *path, char *out, size_t size, struct err *e);
 /* Absolute path of this program. */
 CHECKED int plat_self(char *out, size_t size, struct err *e);
 /* Boot id of this machine (36 characters) or "". */

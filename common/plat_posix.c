@@ -346,6 +346,18 @@ plat_xdg(const char *kind, const char *name, char *out, size_t size, struct err 
 }
 
 int
+plat_absolute(const char *path, char *out, size_t size, struct err *e)
+{
+	char cwd[4096];
+
+	if (path[0] == '/')
+		return str_copy(out, size, path, e);
+	if (getcwd(cwd, sizeof cwd) == NULL)
+		return err_errno(e, errno, "the current folder can not be named");
+	return str_fmt(out, size, e, "%s/%s", cwd, path);
+}
+
+int
 plat_self(char *out, size_t size, struct err *e)
 {
 	ssize_t n = readlink("/proc/self/exe", out, size);

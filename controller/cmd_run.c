@@ -1,7 +1,6 @@
 /* run, attach, cancel: a job from the command line to its verdict. */
 #include "controller/cmd.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static int
 add_path(cJSON *o, const char *key, const char *path, const struct reach *reach,
 	struct err *e)
 {
-	char cwd[PATH_MAX], whole[JOB_MAX_PATH + 1];
+	char whole[JOB_MAX_PATH + 1];
 
 	if (path == NULL)
 		return 0;
@@ -50,9 +49,7 @@ add_path(cJSON *o, const char *key, const char *path, const struct reach *reach,
 			err_set(e, ERR_USAGE, "--%s %.80s: a relative path", key, path);
 			return err_hint(e, "give the absolute path on the agent's host");
 		}
-		if (getcwd(cwd, sizeof cwd) == NULL)
-			return err_set(e, ERR_IO, "the working folder has no name");
-		if (str_fmt(whole, sizeof whole, e, "%s/%s", cwd, path))
+		if (plat_absolute(path, whole, sizeof whole, e))
 			return err_wrap(e, "--%s", key);
 		path = whole;
 	}

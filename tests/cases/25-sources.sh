@@ -78,6 +78,13 @@ equal 1 "$(field "$T/r.json" build.reused)" reused
 wants build "pass none" 7 "built llama-completion" --source "$T/src" --set cmakeFlags=-DVERIFY_TEST=1
 echo "/* changed */" >>"$T/src/include/llama.h"
 wants build "pass none" 7 "built llama-completion" --source "$T/src"
+# Folders as people type them, below the current one: git, cmake and the engine run in others.
+git -C "$T/src" init -q && git -C "$T/src" add -A &&
+	git -C "$T/src" -c user.name=Test -c user.email=test@example.org commit -qm engine || fail "a commit"
+mkdir "$T/here"
+(cd "$T/here" && wants build "pass none" 7 "built llama-completion" --source ../src --state state --log-dir logs; exit "$bad") || bad=1
+[ -s "$T/here/state/key.pem" ] && [ -d "$T/here/state/cache" ] || fail "--state below the current folder"
+[ -z "$(git -C "$T/src" status --porcelain)" ] || fail "something was left in the source: $(git -C "$T/src" status --porcelain)"
 # A program that prints no help is no driver: the smoke is blocked, not passed.
 model
 timeout 100 "$bin/verify-agent" run cpu --suite llama.cpp --source "$T/src" --model "$MODEL" --report "$T/r.json" >"$T/out" 2>"$T/err"
