@@ -142,7 +142,8 @@ struct smoke_verdict {
 	char detail[240];        /* one sentence */
 	char hint[160];
 	size_t line;             /* of the file, from 1: what decided; 0: nothing there */
-	/* Three facts, of which a pass needs all. */
+	/* Three facts, of which a pass needs all; of an engine without any device the cpu lane
+	 * does not need the third. */
 	bool accepted;           /* the parser knew the cache type */
 	bool allocated;          /* K is of that type, and on the lane's device */
 	bool dispatched;         /* every node that must be is on the lane's device */

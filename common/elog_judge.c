@@ -493,8 +493,9 @@ check_missing(struct judge *j)
 	const struct elog *l = j->l;
 	char missing[200] = "";
 	bool gpu = j->ask->lane->api != API_CPU;
-	/* an engine that has no device but the processor need not show where it computed */
-	bool nodes = gpu || l->device[0] != '\0' || l->offloaded > 0;
+	/* An engine that has no device but the processor need not show where it computed; one
+	 * that counts layers to offload has another, even where none went. */
+	bool nodes = gpu || l->device[0] != '\0' || l->device_listed || l->offloaded >= 0;
 
 	if (l->overflow)
 		append(missing, sizeof missing, ", ", "a list of devices that fits");

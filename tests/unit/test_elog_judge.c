@@ -397,6 +397,32 @@ attention_on_a_gpu_is_no_pass_of_the_cpu_lane(void **state)
 		NODE("   MUL_MAT", "kq-0", " BLAS") EVAL, &cpu, "q8_0", 0, 0), REASON_NONE);
 }
 
+/* A machine with a GPU may offload what the processor's cache is read by. */
+static void
+cpu_lane_beside_a_gpu_must_show_where_it_computed(void **state)
+{
+	static const char *const devices[] = {
+		"load_tensors: offloaded 0/3 layers to GPU\n",
+		"ggml_cuda_init: found 1 CUDA devices:\n  Device 0: NVIDIA H200, compute capability 9.0, VMM: yes\n",
+		"ggml_vulkan: 0 = NVIDIA H200 (NVIDIA) | uma: 0 | fp16: 1 | warp size: 32\n",
+		"llama_model_load_from_file_impl: using device CUDA0 (NVIDIA H200) - 1000 MiB free\n",
+	};
+	char log[4096];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(reason_of(KV("CPU", "1.53", "q8_0") EVAL, &cpu, "q8_0", 0, 0), REASON_NONE);
+	for (i = 0; i < str_count(devices); i++) {
+		snprintf(log, sizeof log, "%s%s", devices[i], KV("CPU", "1.53", "q8_0") EVAL);
+		if (reason_of(log, &cpu, "q8_0", 0, 0) == REASON_NONE)
+			fail_msg("passes: %s", devices[i]);
+		snprintf(log, sizeof log, "%s%s", devices[i], KV("CPU", "1.53", "q8_0") SPLITS GRAPH
+			WRITE("  CPU") NODE("   MUL_MAT", "kq-0", "  CPU") EVAL);
+		if (reason_of(log, &cpu, "q8_0", 0, 0) != REASON_NONE)
+			fail_msg("no pass: %s", devices[i]);
+	}
+}
+
 static void
 copy_of_the_cache_that_is_read_is_no_write(void **state)
 {
@@ -766,6 +792,7 @@ main(void)
 		cmocka_unit_test(embedding_rows_on_the_cpu_are_allowed),
 		cmocka_unit_test(each_attention_op_on_the_cpu_fails),
 		cmocka_unit_test(attention_on_a_gpu_is_no_pass_of_the_cpu_lane),
+		cmocka_unit_test(cpu_lane_beside_a_gpu_must_show_where_it_computed),
 		cmocka_unit_test(copy_of_the_cache_that_is_read_is_no_write),
 		cmocka_unit_test(more_devices_than_the_tables_hold_prove_nothing),
 		cmocka_unit_test(one_device_found_and_no_layer_offloaded_fails),
