@@ -32,6 +32,8 @@ struct gate {
 	char log_name[256];      /* "" when there is none */
 	char log_sha256[DIGEST_HEX];
 	uint64_t log_bytes;
+	struct smoke_facts *smoke; /* the gate's own, or NULL: gets what its log says ... */
+	bool smoke_read;         /* ... when it holds a run that ended */
 };
 
 struct artifact {

@@ -273,19 +273,29 @@ line_add(cJSON *o, const char *log, size_t len, size_t number)
 		json_add_text(d, "text", line, n < LINE_SHOWN ? n : LINE_SHOWN);
 }
 
+/* What elog says of the run that the gate's log holds. */
+static struct smoke_verdict
+facts_judge(const struct smoke *s)
+{
+	const struct smoke_ask ask = smoke_ask_of(s->g->smoke, s->w->lane,
+		suite_placement_of(s->w->suite, s->g->family));
+	struct smoke_verdict v;
+
+	elog_judge(&s->g->smoke->elog, &ask, &v);
+	return v;
+}
+
 /* smokes[]: what the log says, in numbers. */
 static cJSON *
-smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *log, size_t len,
-	const char *out_name, const char *out_sha)
+smoke_row(const struct smoke *s, const char *log, size_t len, const char *out_name,
+	const char *out_sha)
 {
+	const struct smoke_facts *f = s->g->smoke;
 	const struct elog *l = &f->elog;
-	const struct smoke_ask ask = smoke_ask_of(f, s->w->lane,
-		suite_placement_of(s->w->suite, s->g->family));
-	struct smoke_verdict v = {0};
+	const struct smoke_verdict v = facts_judge(s);
 	cJSON *o = cJSON_CreateObject();
 	char offload[32];
 
-	elog_judge(l, &ask, &v);
 	snprintf(offload, sizeof offload, "%d/%d", l->offloaded, l->layers);
 	if (o != NULL && json_add_str(o, "family", s->g->family) &&
 	    json_add_str(o, "driver", s->driver) && json_add_str(o, "cacheAsked", s->cache) &&
@@ -319,22 +329,20 @@ smoke_row(const struct smoke *s, const struct smoke_facts *f, const char *log, s
 static void
 smoke_note(struct smoke *s, const char *out_name)
 {
-	struct smoke_facts *f = calloc(1, sizeof *f);
 	char path[GATE_PATH], sha[DIGEST_HEX] = "";
 	char *text = NULL;
 	size_t len;
 	cJSON *row;
 
-	if (f != NULL && s->g->log_name[0] != '\0' &&
+	/* read again for the line that is shown */
+	if (s->g->smoke_read && s->g->log_name[0] != '\0' &&
 	    work_path(s->w, s->g->log_name, path, sizeof path, NULL) == 0 &&
-	    plat_read_file(path, SIZE_MAX / 4, &text, &len, NULL) == 0 &&
-	    smoke_facts_read(text, len, f)) {
+	    plat_read_file(path, SIZE_MAX / 4, &text, &len, NULL) == 0) {
 		work_artifact_file(s->w, out_name, sha);
-		if ((row = smoke_row(s, f, text, len, out_name, sha)) != NULL)
+		if ((row = smoke_row(s, text, len, out_name, sha)) != NULL)
 			cJSON_AddItemToArray(s->w->smokes, row);
 	}
 	free(text);
-	free(f);
 }
 
 /* Whether the run lost the end of its own log, which some engines do at random: such a
@@ -342,24 +350,7 @@ smoke_note(struct smoke *s, const char *out_name)
 static bool
 log_lost(const struct smoke *s)
 {
-	struct smoke_facts *f = calloc(1, sizeof *f);
-	struct smoke_verdict v = {0};
-	char path[GATE_PATH];
-	char *text = NULL;
-	size_t len;
-
-	if (f != NULL && s->g->j.reason == REASON_LOG_TOO_QUIET &&
-	    work_path(s->w, s->g->log_name, path, sizeof path, NULL) == 0 &&
-	    plat_read_file(path, SIZE_MAX / 4, &text, &len, NULL) == 0 &&
-	    smoke_facts_read(text, len, f)) {
-		struct smoke_ask ask = {.lane = s->w->lane, .cache_type = f->cache_type,
-			.tokens = f->tokens_asked, .exit = f->exit, .signal = f->signal};
-
-		elog_judge(&f->elog, &ask, &v);
-	}
-	free(text);
-	free(f);
-	return v.again;
+	return s->g->j.reason == REASON_LOG_TOO_QUIET && s->g->smoke_read && facts_judge(s).again;
 }
 
 void
@@ -462,6 +453,10 @@ gate_smoke(struct work *w, struct gate *g)
 	enum reason why;
 
 	s.driver = smoke_driver(w);
+	if ((g->smoke = calloc(1, sizeof *g->smoke)) == NULL) {
+		judgement_set(&g->j, REASON_INTERNAL, "no memory to read a log");
+		return;
+	}
 	if (smoke_here(w, &e)) {
 		smoke_refuse(&s, e.code == ERR_NOTFOUND ? REASON_DRIVER_MISSING : REASON_INTERNAL, &e, false);
 	} else if (smoke_help(w, &e)) {
@@ -475,6 +470,8 @@ gate_smoke(struct work *w, struct gate *g)
 		smoke_run(&s, stem);
 	}
 	free(s.words.extra);
+	free(g->smoke);
+	g->smoke = NULL;
 }
 
 /* ---- after the runs ---- */

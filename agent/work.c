@@ -216,7 +216,7 @@ log_dropped(const char *log, size_t len)
 void
 gate_close(struct work *w, struct gate *g, struct transcript *t)
 {
-	const struct judge_ask ask = {.lane = w->lane, .suite = w->suite,
+	struct judge_ask ask = {.lane = w->lane, .suite = w->suite, .smoke = g->smoke,
 		.family = g->family[0] ? g->family : NULL,
 		.only_cache = w->job->override[OVERRIDE_CACHE_TYPES] != NULL &&
 				strcmp(g->family, "baseline") != 0 ? g->family : NULL,
@@ -238,6 +238,7 @@ gate_close(struct work *w, struct gate *g, struct transcript *t)
 		return;
 	}
 	g->log_bytes = bytes;
+	ask.smoke_read = g->smoke_read = g->smoke != NULL && smoke_facts_read(text, len, g->smoke);
 	work_artifact(w, g->log_name, g->log_sha256, bytes, log_dropped(text, len));
 	if (!whole)
 		judgement_set(&g->j, gate_reason_of(&e), "the log is not whole: %s", e.msg);
