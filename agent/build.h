@@ -115,7 +115,7 @@ const struct build_artifact *build_find(const struct build_info *b, const char *
 
 /* ---- the managed output ---- */
 
-/* $ELIZA_MTP_BIN_DIR (or the older name), else
+/* $ELIZA_MTP_TARGET_OUT_DIR of a Vulkan target, else $ELIZA_MTP_BIN_DIR, else
  * ${ELIZA_STATE_DIR:-~/.eliza}/local-inference/bin/mtp/TARGET. */
 CHECKED int build_output_dir(const struct target *t, char *out, size_t size,
 	struct err *e);

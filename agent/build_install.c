@@ -19,9 +19,13 @@
 int
 build_output_dir(const struct target *t, char *out, size_t size, struct err *e)
 {
-	const char *dir = plat_env("ELIZA_MTP_BIN_DIR", NULL), *home;
+	const char *dir = NULL, *home;
 	const char *state = getenv("ELIZA_STATE_DIR");
 
+	if (t->api == API_VULKAN)
+		dir = plat_env("ELIZA_MTP_TARGET_OUT_DIR", NULL);
+	if (dir == NULL)
+		dir = plat_env("ELIZA_MTP_BIN_DIR", NULL);
 	if (dir != NULL)
 		return str_copy(out, size, dir, e);
 	if (state != NULL && state[0] != '\0')

@@ -82,7 +82,6 @@ candidate(struct smoke *s, const char *what, const char *dir)
 static int
 engine_choose(struct smoke *s, const char *given, struct err *e)
 {
-	const char *output = plat_env("ELIZA_MTP_TARGET_OUT_DIR", NULL);
 	char managed[GATE_PATH], tree[GATE_PATH];
 
 	if (given == NULL)
@@ -90,8 +89,7 @@ engine_choose(struct smoke *s, const char *given, struct err *e)
 	if (given != NULL) {
 		candidate(s, "given folder", given);
 	} else {
-		if (output != NULL ? str_copy(managed, sizeof managed, output, e)
-				   : build_output_dir(s->target, managed, sizeof managed, e))
+		if (build_output_dir(s->target, managed, sizeof managed, e))
 			return -1;
 		candidate(s, "managed output", managed);
 		if (s->source == NULL)

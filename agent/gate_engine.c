@@ -207,6 +207,8 @@ build_found(struct work *w, struct transcript *t, struct err *e)
 	enum reason why = REASON_INTERNAL;
 
 	ask.bin_dir = w->job->prebuilt;
+	if (ask.bin_dir == NULL && w->lane->api == API_VULKAN)
+		ask.bin_dir = plat_env("ELIZA_MTP_VULKAN_BIN_DIR", NULL);
 	if (ask.bin_dir == NULL) {
 		if (build_output_dir(w->target, managed, sizeof managed, e))
 			return REASON_INTERNAL;

@@ -8,6 +8,7 @@
 #include "agent/build.h"
 #include "agent/machine.h"
 #include "agent/serve.h"
+#include "agent/variables.h"
 #include "agent/work.h"
 #include "common/json.h"
 #include "common/plat.h"
@@ -334,7 +335,7 @@ done_event(struct event_log *events, const struct work_result *r)
 static int
 environment_check(const struct lane *l, struct err *e)
 {
-	const char *remote = getenv("CUDA_REMOTE"), *target;
+	const char *remote = getenv("CUDA_REMOTE"), *target, *used = "";
 	struct utsname u;
 	const struct target *t = machine_uname(&u) == 0 ? lane_target(l, u.sysname, u.machine) : NULL;
 
@@ -342,13 +343,19 @@ environment_check(const struct lane *l, struct err *e)
 		err_set(e, ERR_USAGE, "CUDA_REMOTE is set: this command runs on the host it is called on");
 		return err_hint(e, "verify-controller run %.60s --lane %s", remote, l->name);
 	}
-	target = l->target_variable[0] != '\0' ? plat_env(l->target_variable, NULL) : NULL;
+	target = l->target_variable[0] != '\0' ? plat_env(l->target_variable, &used) : NULL;
 	if (target != NULL && (t == NULL || strcmp(target, t->name) != 0)) {
-		err_set(e, ERR_USAGE, "%s is %.60s, the lane %s builds %s here", l->target_variable, target, l->name,
+		err_set(e, ERR_USAGE, "%s is %.60s, the lane %s builds %s here", used, target, l->name,
 			t ? t->name : "nothing");
-		return err_hint(e, "unset %s", l->target_variable);
+		return err_hint(e, "unset %s", used);
 	}
 	return 0;
+}
+
+static void
+variable_say(void *events, const char *text)
+{
+	event_note(events, "environment", text);
 }
 
 static int
@@ -371,6 +378,7 @@ run_run(const struct opt_call *call)
 	    run_log_dir(v->log_dir, log_dir, sizeof log_dir, &e) || event_open(NULL, &events, &e))
 		goto out;
 	event_sink(events, screen_event, &screen);
+	variables_each(variable_say, events);
 	ask_fill(&ask, &place, job);
 	ask.events = events;
 	ask.log_dir = log_dir;

@@ -36,6 +36,19 @@ overridden prompt 'a "b" $(touch made) ; é 100%s'
 [ ! -e made ] || fail "a shell read the prompt"
 # shellcheck disable=SC2016
 has "$T/logs/$(field "$T/r.json" target)-q8_0-q8_0.3.log" '"a \"b\" $(touch made) ; é 100%s"'
+# Older names are said, and what nothing here reads is said.
+ELIZA_DFLASH_SMOKE_TOKENS=5 ELIZA_MTP_SMOKE_NGL=3 ELIZA_DFLASH_SMOKE_NGL=4 ELIZA_DFLASH_JOBS=2 CUDA_REMOTE_DIR='~/eliza' ELIZA_MTP_SMOKE_GEN_CHECK='' \
+	agent run cpu --only probe --report "$T/r.json" --log-dir "$T/logs" >"$T/out" 2>"$T/err"
+status 7 $? "older names"
+has "$T/err" "ELIZA_DFLASH_SMOKE_TOKENS is read; its newer name is ELIZA_MTP_SMOKE_TOKENS" \
+	"ELIZA_DFLASH_SMOKE_NGL is not read: ELIZA_MTP_SMOKE_NGL is set, too" \
+	"ELIZA_DFLASH_JOBS is not read: " "CUDA_REMOTE_DIR is not read: "
+lacks "$T/err" GEN_CHECK ELIZA_MTP_JOBS
+overridden tokens 5
+overridden ngl 3
+ELIZA_DFLASH_TARGET=linux-x64-cuda agent run vulkan --only probe >"$T/out" 2>"$T/err"
+status 2 $? "a target that the lane does not have"
+has "$T/err" "ELIZA_DFLASH_TARGET is linux-x64-cuda"
 # A variable that is set to nothing sets nothing.
 # shellcheck disable=SC2086
 ELIZA_MTP_SMOKE_TOKENS='' agent "$@" $quick >"$T/out" 2>"$T/err"

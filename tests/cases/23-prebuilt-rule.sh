@@ -46,6 +46,15 @@ env "$@" "$bin/verify-agent" run cpu --suite llama.cpp --only smoke --model "$MO
 status 3 $? "an engine of another source"
 equal "blocked stale_binary" "$(outcome "$T/r.json" build)" "an engine of another source"
 
+# The Vulkan runner's own variable for such a folder; other lanes do not read it.
+if [ "$(uname -m)" = x86_64 ]; then
+	env "$@" ELIZA_MTP_BIN_DIR="$T/managed" ELIZA_MTP_VULKAN_BIN_DIR="$T/given" "$bin/verify-agent" run vulkan --only build --report "$T/r.json" >"$T/out" 2>"$T/err"
+	equal "blocked prebuilt_refused" "$(outcome "$T/r.json" build)" "an engine that ELIZA_MTP_VULKAN_BIN_DIR names"
+	has "$T/err" "$T/given/CAPABILITIES.json"
+	env "$@" ELIZA_MTP_BIN_DIR="$T/managed" ELIZA_MTP_VULKAN_BIN_DIR="$T/given" "$bin/verify-agent" run cpu --only build --report "$T/r.json" >"$T/out" 2>"$T/err"
+	has "$T/err" "$T/managed/CAPABILITIES.json"
+fi
+
 # And when all is right it runs.
 env "$@" "$bin/verify-agent" run cpu --suite llama.cpp --only smoke --set cacheTypes=f16 --model "$MODEL" --prebuilt "$engine" --report "$T/r.json" >"$T/out" 2>"$T/err"
 status 7 $? "the copy runs: $(cat "$T/err")"

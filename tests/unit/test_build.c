@@ -831,6 +831,13 @@ output_folder_follows_the_variables(void **state)
 	setenv("ELIZA_MTP_BIN_DIR", "/newer", 1);
 	assert_int_equal(build_output_dir(t, dir, sizeof dir, &e), 0);
 	assert_string_equal(dir, "/newer");
+	/* the Vulkan runner's own word comes first, and is nobody else's */
+	setenv("ELIZA_MTP_TARGET_OUT_DIR", "/vulkan", 1);
+	assert_int_equal(build_output_dir(t, dir, sizeof dir, &e), 0);
+	assert_string_equal(dir, "/newer");
+	assert_int_equal(build_output_dir(target_find("linux-x64-vulkan"), dir, sizeof dir, &e), 0);
+	assert_string_equal(dir, "/vulkan");
+	unsetenv("ELIZA_MTP_TARGET_OUT_DIR");
 	unsetenv("ELIZA_MTP_BIN_DIR");
 	unsetenv("ELIZA_DFLASH_BIN_DIR");
 	unsetenv("ELIZA_STATE_DIR");
