@@ -89,6 +89,7 @@ log_show(const struct look *l)
 {
 	static const char *const keys[] = {"absent", "device", "adb"};
 	char *text = NULL, *p, *nl;
+	int n;
 	struct agree *g = malloc(sizeof *g);
 	struct section s;
 	struct buf b;
@@ -103,6 +104,9 @@ log_show(const struct look *l)
 				nl = p + strcspn(p, "\n");
 				printf("             %.*s\n", (int)(nl - p), p);
 			}
+		for (i = 0; i < (size_t)g->count; i++)
+			for (n = 0; n < g->source[i].a.note_count; n++)
+				printf("             %s: %s\n", g->source[i].row->name, g->source[i].a.note[n]);
 		while (transcript_next(text, len, &pos, &s, NULL) == 1) {
 			for (i = 0; strcmp(s.kind, "facts") == 0 && i < str_count(keys); i++) {
 				char value[512];
@@ -194,16 +198,13 @@ lane_look(const struct lane *lane, bool json, cJSON *all, enum outcome *worst, s
 static int
 lanes_look(const char *name, bool json, cJSON *all, bool *any_ready, struct err *e)
 {
+	const struct lane *lane;
 	struct utsname u;
 	enum outcome worst;
 	size_t i;
 
 	if (name != NULL) {
-		if (lane_find(name) == NULL) {
-			err_set(e, ERR_USAGE, "no lane is named \"%.40s\"", name);
-			return err_hint(e, "verify-agent doctor, without a lane, goes through all of this host");
-		}
-		if (lane_look(lane_find(name), json, all, &worst, e))
+		if (lane_get(name, &lane, e) || lane_look(lane, json, all, &worst, e))
 			return -1;
 		*any_ready = worst == OUTCOME_PASS;
 		return 0;

@@ -227,6 +227,14 @@ processes_read(cJSON *d, device dev)
 }
 
 static void
+persistence_note(struct probe *p, cJSON *d, bool on)
+{
+	probe_flag(d, "persistence", on);
+	if (!on)
+		probe_note(p, "persistence mode is off, so the driver starts anew for each process: nvidia-smi -pm 1");
+}
+
+static void
 device_state(struct probe *p, cJSON *d, device dev, const char *pci)
 {
 	static const char *const modes[] = {"Default", "Exclusive_Thread", "Prohibited",
@@ -240,7 +248,7 @@ device_state(struct probe *p, cJSON *d, device dev, const char *pci)
 	if (nv.compute_mode && nv.compute_mode(dev, &mode) == SUCCESS && mode >= 0 && mode < 4)
 		probe_text(d, "computeMode", modes[mode]);
 	if (nv.persistence && nv.persistence(dev, &mode) == SUCCESS)
-		probe_flag(d, "persistence", mode != 0);
+		persistence_note(p, d, mode != 0);
 	health(p, d, dev);
 	if (nv.throttle && nv.throttle(dev, &wide) == SUCCESS) {
 		snprintf(text, sizeof text, "0x%llx", wide);

@@ -36,28 +36,11 @@ id_check(const struct job *j, struct err *e)
 }
 
 static int
-lane_get(struct job *j, struct err *e)
+lane_read(struct job *j, struct err *e)
 {
 	const char *name;
-	size_t i;
-	struct buf list;
 
-	if (json_need_str(j->root, "lane", &name, e))
-		return -1;
-	if (strcmp(name, "windows-arm64-cuda") == 0) {
-		err_set(e, ERR_PARSE, "cuda_not_declared_for_target: there is no CUDA for Windows on Arm");
-		return err_hint(e, "windows-vulkan and windows-cpu are the lanes of that host");
-	}
-	if ((j->lane = lane_find(name)) != NULL)
-		return 0;
-	buf_init(&list, 512);
-	for (i = 0; i < lane_count; i++)
-		if (buf_addf(&list, NULL, "%s%s", i ? ", " : "", lanes[i].name))
-			break;
-	err_set(e, ERR_PARSE, "unknown lane \"%.64s\"", name);
-	err_hint(e, "the lanes of this version: %s", list.data ? list.data : "");
-	buf_fini(&list);
-	return -1;
+	return json_need_str(j->root, "lane", &name, e) || lane_get(name, &j->lane, e) ? -1 : 0;
 }
 
 static int
@@ -273,7 +256,7 @@ fill(struct job *j, struct err *e)
 	    json_need_int(j->root, "schemaVersion", 1, 1, &version, e) ||
 	    json_need_str(j->root, "id", &j->id, e) ||
 	    json_need_str(j->root, "nonce", &j->nonce, e) || id_check(j, e) ||
-	    lane_get(j, e) || suite_get(j, e) || path_get(j, "model", &j->model, e) ||
+	    lane_read(j, e) || suite_get(j, e) || path_get(j, "model", &j->model, e) ||
 	    path_get(j, "source", &j->source, e) ||
 	    path_get(j, "sourceRef", &j->source_ref, e) ||
 	    path_get(j, "prebuilt", &j->prebuilt, e) || path_get(j, "device", &j->device, e) ||

@@ -112,8 +112,9 @@ judge_host(const char *log, size_t len, const struct judge_ask *ask, struct judg
 		return;
 	}
 	if (lane_target(ask->lane, h.os, h.arch) == NULL) {
-		judgement_set(out, REASON_WRONG_HOST, "the %s lane has no target for %s on %s",
-			ask->lane->name, h.os, h.arch);
+		judgement_set(out, REASON_WRONG_HOST, "the %s lane is for %s%s%s; this host is %s on %s",
+			ask->lane->name, ask->lane->targets[0], ask->lane->targets[1] ? " and " : "",
+			ask->lane->targets[1] ? ask->lane->targets[1] : "", h.os, h.arch);
 		return;
 	}
 	judgement_set(out, REASON_NONE, "%s %s, %s%s%s%s", h.os, h.kernel, h.arch,

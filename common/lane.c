@@ -284,6 +284,28 @@ lane_find(const char *name)
 	return NULL;
 }
 
+int
+lane_get(const char *name, const struct lane **out, struct err *e)
+{
+	struct buf list;
+	size_t i;
+
+	if ((*out = lane_find(name)) != NULL)
+		return 0;
+	if (strcmp(name, "windows-arm64-cuda") == 0) {
+		err_set(e, ERR_PARSE, "cuda_not_declared_for_target: there is no CUDA for Windows on Arm");
+		return err_hint(e, "windows-vulkan and windows-cpu are the lanes of that host");
+	}
+	buf_init(&list, 512);
+	for (i = 0; i < lane_count; i++)
+		if (buf_addf(&list, NULL, "%s%s", i ? ", " : "", lanes[i].name))
+			break;
+	err_set(e, ERR_PARSE, "unknown lane \"%.64s\"", name);
+	err_hint(e, "the lanes of this version: %s", list.data ? list.data : "");
+	buf_fini(&list);
+	return -1;
+}
+
 void
 lane_device(const struct lane *l, char *out, size_t size)
 {

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/err.h"
+
 enum outcome {
 	OUTCOME_PASS,
 	OUTCOME_FAIL,       /* ran, and is wrong */
@@ -257,6 +259,8 @@ struct lane {
 extern const struct lane lanes[];
 extern const size_t lane_count;
 const struct lane *lane_find(const char *name);
+/* The same of a name that somebody typed: ERR_PARSE with the names that there are. */
+CHECKED int lane_get(const char *name, const struct lane **out, struct err *e);
 /* The engine's name of the lane's device, "CUDA0": pinned, it is the only one of its kind. */
 void lane_device(const struct lane *l, char *out, size_t size);
 /* The target of a lane on a host (uname words); NULL when the lane has none there. */

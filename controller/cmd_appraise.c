@@ -216,11 +216,10 @@ ask_read(struct appraisal *a, const struct appraise_values *v, struct err *e)
 {
 	const struct suite_family *f;
 
-	if (v->lane == NULL || (a->lane = lane_find(v->lane)) == NULL) {
-		err_set(e, ERR_USAGE, "--lane: %s%.40s%s", v->lane ? "no lane is named \"" : "a lane is wanted",
-			v->lane ? v->lane : "", v->lane ? "\"" : "");
-		return err_hint(e, "cpu, cuda, gh200, rocm, vulkan, android, windows-cuda, ...");
-	}
+	if (v->lane == NULL)
+		return err_set(e, ERR_USAGE, "--lane NAME is wanted");
+	if (lane_get(v->lane, &a->lane, e))
+		return err_wrap(e, "--lane");
 	if (ntstatus_parse(v->exit, &a->exit, e))
 		return err_wrap(e, "--exit");
 	if (suite_is_path(v->suite) ? suite_load(v->suite, &a->suite, e) : suite_builtin(v->suite, &a->suite, e))

@@ -7,7 +7,7 @@ machines=$root/fixtures/machines
 
 # play MACHINE [NAME=VALUE...] COMMAND...: the command on that machine
 play() {
-	_m=$machines/$1
+	case $1 in /*) _m=$1 ;; *) _m=$machines/$1 ;; esac
 	shift
 	env VERIFY_MACHINE="$_m" LD_LIBRARY_PATH="$bin/machine" PATH="$T/tools:$PATH" "$@"
 }
@@ -78,6 +78,12 @@ done <"$T/hung"
 gone "$bin/verify-agent probe nvml" || fail "a probe that hangs is left"
 play h200 timeout 120 "$bin/verify-agent" doctor cuda >"$T/doctor.out" 2>&1
 has "$T/doctor.out" "device     ready" "4 probes agree"
+# What does not block, and is worth a word.
+cp -r "$machines/h200" "$T/h200-anew"
+sed -i 's/"persistence": true/"persistence": false/' "$T/h200-anew/nvml.json"
+lacks "$T/doctor.out" "persistence mode is off"
+play "$T/h200-anew" timeout 120 "$bin/verify-agent" doctor cuda >"$T/doctor.out" 2>&1
+has "$T/doctor.out" "NVML: persistence mode is off" "nvidia-smi -pm 1"
 # the second card by its UUID, and one that is not there
 play h200-x2 timeout 120 "$bin/verify-agent" run cuda --only probe --device GPU-0000d200-1111-2222-3333-44444444d2ff \
 	--state "$T/state" --log-dir "$T/absent" --report "$T/absent.json" >"$T/absent.out" 2>&1

@@ -124,6 +124,24 @@ lane_has_its_target_by_system_and_machine(void **state)
 }
 
 static void
+unknown_lane_names_those_that_there_are(void **state)
+{
+	const struct lane *l;
+	struct err e = {0};
+
+	(void)state;
+	assert_int_equal(lane_get("gh200", &l, &e), 0);
+	assert_ptr_equal(l, lane_find("gh200"));
+	assert_int_equal(lane_get("gh201", &l, &e), -1);
+	assert_string_equal(e.msg, "unknown lane \"gh201\"");
+	assert_non_null(strstr(e.hint, "cpu, cuda, gh200, rocm, vulkan, android, windows-cuda"));
+	assert_int_equal(err_exit(e.code), 2);
+	assert_int_equal(lane_get("windows-arm64-cuda", &l, &e), -1);
+	assert_non_null(strstr(e.msg, "cuda_not_declared_for_target"));
+	assert_int_equal(err_exit(e.code), 2);
+}
+
+static void
 claims_and_parts_have_their_words(void **state)
 {
 	(void)state;
@@ -146,6 +164,7 @@ main(void)
 		cmocka_unit_test(gates_stand_in_the_order_they_run),
 		cmocka_unit_test(only_family_gates_take_a_family),
 		cmocka_unit_test(lane_has_its_target_by_system_and_machine),
+		cmocka_unit_test(unknown_lane_names_those_that_there_are),
 		cmocka_unit_test(claims_and_parts_have_their_words),
 	};
 
