@@ -183,6 +183,8 @@ gate_phone_device(struct work *w, struct gate *g)
 	gate_factf(p.t, "wantedSerial", "%s", wanted ? wanted : "");
 	if (str_eq(getenv("ELIZA_ALLOW_ANDROID_EMULATOR_VULKAN"), "1"))
 		gate_factf(p.t, "emulatorAllowed", "1");
+	if (str_eq(getenv("ELIZA_ALLOW_SOFTWARE_VULKAN"), "1"))
+		gate_factf(p.t, "softwareAllowed", "1");
 	if (a == NULL)
 		gate_say(p.t, REASON_INTERNAL, NULL, "no memory for a list of phones");
 	else if (adb_find(p.adb, sizeof p.adb, &e))

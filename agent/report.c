@@ -198,6 +198,7 @@ device(cJSON *r, const struct work *w)
 				: NULL) &&
 		json_add_str(o, "firmware", d->firmware[0] ? d->firmware : NULL) &&
 		json_add_bool(o, "software", d->software) && json_add_bool(o, "faked", d->faked) &&
+		json_add_bool(o, "emulator", d->emulator) &&
 		json_add_str(o, "override", d->override[0] ? d->override : NULL) &&
 		json_add_bool(o, "wsl", d->wsl) && json_add_bool(o, "vgpu", d->vgpu) &&
 		(d->memory_bytes >= 0 ? json_add_int(o, "memoryBytes", d->memory_bytes)

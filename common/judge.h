@@ -65,6 +65,7 @@ struct device_facts {
 	char firmware[64];
 	char mig[32];            /* "1g.18gb" of the slice that is used; "" no slice */
 	bool vgpu, wsl, software;
+	bool emulator;           /* a program plays the phone */
 	bool simulated;          /* a recording played it */
 	bool faked;              /* a variable makes the chip claim to be another */
 	char override[336];      /* the variables that change what is seen, "" none */

@@ -18,7 +18,7 @@ judge_phone_device(const char *log, size_t len, const struct judge_ask *ask,
 	struct judgement *out)
 {
 	struct phone_facts *f = NULL;
-	char serial[64] = "", wanted[64] = "", allowed[8] = "";
+	char serial[64] = "", wanted[64] = "", allowed[8] = "", software[8] = "";
 	struct err e = {0};
 	enum reason r;
 
@@ -31,6 +31,7 @@ judge_phone_device(const char *log, size_t len, const struct judge_ask *ask,
 	}
 	log_fact(log, len, "wantedSerial", wanted, sizeof wanted);
 	log_fact(log, len, "emulatorAllowed", allowed, sizeof allowed);
+	log_fact(log, len, "softwareAllowed", software, sizeof software);
 	r = phone_choose(log, len, wanted, serial, sizeof serial, &e);
 	if (r != REASON_NONE)
 		judgement_set(out, r, "%s", e.msg);
@@ -38,7 +39,7 @@ judge_phone_device(const char *log, size_t len, const struct judge_ask *ask,
 		judgement_set(out, REASON_PROBE_UNREADABLE, "%s says no model: getprop gave nothing", serial);
 	else if (f->emulator[0] != '\0' && strcmp(allowed, "1") != 0)
 		judgement_set(out, REASON_EMULATOR, "%s is an emulator: %s", serial, f->emulator);
-	else if (f->software[0] != '\0' && strcmp(allowed, "1") != 0)
+	else if (f->software[0] != '\0' && strcmp(allowed, "1") != 0 && strcmp(software, "1") != 0)
 		judgement_set(out, REASON_SOFTWARE_DEVICE, "%s has Vulkan in software: %s", serial,
 			f->software);
 	else if (strcmp(f->abi, "arm64-v8a") != 0)

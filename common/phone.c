@@ -478,6 +478,7 @@ phone_device_facts(const char *log, size_t len, const struct target *t,
 			f->driver[0] ? f->driver : f->vulkan, f->android);
 		snprintf(out->firmware, sizeof out->firmware, "%.63s", f->fingerprint);
 		out->software = f->software[0] != '\0';
+		out->emulator = f->emulator[0] != '\0';
 		if (t != NULL)
 			snprintf(out->device_class, sizeof out->device_class, "%s/%s/%s", t->name,
 				out->slug, out->level);

@@ -183,6 +183,8 @@ evidence_check(const cJSON *r, const struct suite *s, struct verdict *v)
 			json_path_str(r, "device.override") ? json_path_str(r, "device.override") : "?");
 	if (json_bool(json_get(r, "device"), "software", false))
 		why(v, "a software device");
+	if (json_bool(json_get(r, "device"), "emulator", false))
+		why(v, "an emulator, not a phone");
 	if (json_bool(json_path(r, "kernels.device"), "emulated", false))
 		why(v, "emulated: the fixtures ran on a device that a program plays");
 	if (v->device_class[0] == '\0')
@@ -543,7 +545,8 @@ device_check(struct appraisal *a, const struct device_facts *d)
 	const struct {
 		const char *path;
 		bool fact;
-	} flags[] = {{"device.software", d->software}, {"device.faked", d->faked}};
+	} flags[] = {{"device.software", d->software}, {"device.faked", d->faked},
+		{"device.emulator", d->emulator}};
 	const char *said;
 	size_t i;
 

@@ -45,6 +45,25 @@ equal "${sha%% *}" "$(query "json_extract(a.value, '\$.sha256')" "$T/h200-vulkan
 	"json_each(f.j, '\$.artifacts') a where json_extract(a.value, '\$.name') = '${log##*/}'")" "digest of the log of all gates"
 [ -z "$(find "$T/h200-cuda" -name '*-smoke-*.log')" ] || fail "the cuda lane has such a log"
 has "$T/hsa-override-rocm.json" "HSA_OVERRIDE_GFX_VERSION"
+# Grace Hopper has two reports: the CUDA runner's is beside the first or where the variable says,
+# and the first's signed statement names its digest.
+# delegate FIRST SECOND
+delegate() {
+	[ -f "$2" ] || { fail "no second report $2"; return; }
+	equal "gh200_runner.sh cuda_runner.sh $2" \
+		"$(field "$1" runner) $(field "$1" requirements.delegatedRunner) $(field "$1" evidence.delegatedReport)" "the first report"
+	equal "cuda_runner.sh  0" "$(field "$2" runner) $(field "$2" requirements.delegatedRunner) $(field "$2" passRecordable)" "the second report"
+	equal "$(field "$1" nonce) $(field "$1" device.uuid)" "$(field "$2" nonce) $(field "$2" device.uuid)" "job and device of both"
+	query "json_extract(j, '\$.payload')" "${1%.json}.dsse.json" | base64 -d >"$T/statement"
+	sha=$(sha256sum "$2")
+	equal "${sha%% *}" "$(query "json_extract(s.value, '\$.digest.sha256')" "$T/statement" \
+		"json_each(f.j, '\$.subject') s where json_extract(s.value, '\$.name') = 'delegate.cuda.json'")" "the second report in the statement"
+}
+delegate "$T/gh200-gh200.json" "$T/gh200-gh200.cuda.json"
+[ ! -e "$T/h200-cuda.cuda.json" ] || fail "the cuda lane has a second report"
+play gh200 GH200_DELEGATE_REPORT="$T/second.report" timeout 120 "$bin/verify-agent" run gh200 --only probe --state "$T/state" \
+	--log-dir "$T/delegate" --report "$T/first.report" >"$T/delegate.out" 2>&1
+delegate "$T/first.report" "$T/second.report"
 [ $rows -ge 30 ] || fail "only $rows machines were played"
 # a folder without a row would be played by nobody
 for m in "$machines"/*/; do

@@ -86,6 +86,13 @@ echo '[ro.hardware]: [ranchu]' >>"$phone/getprop.txt"
 sed -i '/\[ro.hardware\]: \[qcom\]/d' "$phone/getprop.txt"
 phone_run 3 --only probe
 equal "blocked emulator" "$(outcome "$r" device)" "an emulator is refused"
+# let through to be looked at, it is named, and what is seen of it is never recorded
+ELIZA_ALLOW_SOFTWARE_VULKAN=1 phone_run 3 --only probe
+equal "blocked emulator" "$(outcome "$r" device)" "software that is allowed is no emulator that is"
+ELIZA_ALLOW_ANDROID_EMULATOR_VULKAN=1 phone_run 7 --only probe
+equal "pass none" "$(outcome "$r" device)" "an emulator that is allowed"
+equal "1 0" "$(field "$r" device.emulator) $(field "$r" passRecordable)" "an emulator that is allowed"
+has "$r" "an emulator, not a phone"
 cp "$T/getprop.good" "$phone/getprop.txt"
 
 echo 1 >"$phone/verifier.exit"
