@@ -279,7 +279,7 @@ facts_judge(const struct smoke *s)
 {
 	const struct smoke_ask ask = smoke_ask_of(s->g->smoke, s->w->lane,
 		suite_placement_of(s->w->suite, s->g->family));
-	struct smoke_verdict v;
+	struct smoke_verdict v = {0};
 
 	elog_judge(&s->g->smoke->elog, &ask, &v);
 	return v;

@@ -285,7 +285,9 @@ judge_code(const char *log, size_t len, const struct judge_ask *ask, struct judg
 	struct section s;
 	size_t pos = 0;
 	enum chip_fit best = CHIP_NO, fit;
+	char packed[128] = "";
 
+	log_fact(log, len, "codeCompressed", packed, sizeof packed);
 	log_fact(log, len, "chip", chip, sizeof chip);
 	log_fact(log, len, "chipFeatures", features, sizeof features);
 	while (transcript_next(log, len, &pos, &s, NULL) == 1) {
@@ -296,7 +298,12 @@ judge_code(const char *log, size_t len, const struct judge_ask *ask, struct judg
 		section_fini(&s);
 	}
 	memcpy(detail, out->detail, sizeof detail);
-	if (best == CHIP_NO)
+	/* Only AMD's bundles are compressed, and AMD has no PTX: what then runs on the device,
+	 * as the gates after this one demand, has code for it. */
+	if (best == CHIP_NO && packed[0] != '\0')
+		judgement_set(out, REASON_NONE, "%s; code for %s, and compressed code that names no chip: %s",
+			detail, list[0] ? list : "no chip that is named", packed);
+	else if (best == CHIP_NO)
 		judgement_set(out, REASON_NO_CODE_FOR_DEVICE, "%s has code for %s, the device is %s",
 			ask->lane->library, list[0] ? list : "no chip", chip[0] ? chip : "unknown");
 	else

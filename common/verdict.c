@@ -545,8 +545,7 @@ device_check(struct appraisal *a, const struct device_facts *d)
 	const struct {
 		const char *path;
 		bool fact;
-	} flags[] = {{"device.software", d->software}, {"device.faked", d->faked},
-		{"device.emulator", d->emulator}};
+	} flags[] = {{"device.software", d->software}, {"device.faked", d->faked}, {"device.emulator", d->emulator}};
 	const char *said;
 	size_t i;
 

@@ -37,7 +37,7 @@ overridden prompt 'a "b" $(touch made) ; é 100%s'
 # shellcheck disable=SC2016
 has "$T/logs/$(field "$T/r.json" target)-q8_0-q8_0.3.log" '"a \"b\" $(touch made) ; é 100%s"'
 # Older names are said, and what nothing here reads is said.
-ELIZA_DFLASH_SMOKE_TOKENS=5 ELIZA_MTP_SMOKE_NGL=3 ELIZA_DFLASH_SMOKE_NGL=4 ELIZA_DFLASH_JOBS=2 CUDA_REMOTE_DIR='~/eliza' ELIZA_MTP_SMOKE_GEN_CHECK='' \
+ELIZA_DFLASH_SMOKE_TOKENS=5 ELIZA_MTP_SMOKE_NGL=3 ELIZA_DFLASH_SMOKE_NGL=4 ELIZA_DFLASH_JOBS=2 CUDA_REMOTE_DIR=/srv/eliza ELIZA_MTP_SMOKE_GEN_CHECK='' \
 	agent run cpu --only probe --report "$T/r.json" --log-dir "$T/logs" >"$T/out" 2>"$T/err"
 status 7 $? "older names"
 has "$T/err" "ELIZA_DFLASH_SMOKE_TOKENS is read; its newer name is ELIZA_MTP_SMOKE_TOKENS" \

@@ -79,11 +79,13 @@ wants build "pass none" 7 "built llama-completion" --source "$T/src" --set cmake
 echo "/* changed */" >>"$T/src/include/llama.h"
 wants build "pass none" 7 "built llama-completion" --source "$T/src"
 # Folders as people type them, below the current one: git, cmake and the engine run in others.
-git -C "$T/src" init -q && git -C "$T/src" add -A &&
-	git -C "$T/src" -c user.name=Test -c user.email=test@example.org commit -qm engine || fail "a commit"
+if ! git -C "$T/src" init -q || ! git -C "$T/src" add -A ||
+	! git -C "$T/src" -c user.name=Test -c user.email=test@example.org commit -qm engine; then
+	fail "a commit"
+fi
 mkdir "$T/here"
 (cd "$T/here" && wants build "pass none" 7 "built llama-completion" --source ../src --state state --log-dir logs; exit "$bad") || bad=1
-[ -s "$T/here/state/key.pem" ] && [ -d "$T/here/state/cache" ] || fail "--state below the current folder"
+[ -s "$T/here/state/key.pem" ] || fail "--state below the current folder"
 [ -z "$(git -C "$T/src" status --porcelain)" ] || fail "something was left in the source: $(git -C "$T/src" status --porcelain)"
 # A program that prints no help is no driver: the smoke is blocked, not passed.
 model
