@@ -58,6 +58,34 @@ feature(const char *text, const char *name)
 	return at != NULL ? at[strlen(name)] : '\0';
 }
 
+/* Code for a family of chips, by the generic processors of LLVM's AMDGPU backend. */
+static const struct {
+	const char *code, *chips;
+} generics[] = {
+	{"gfx9-generic", " gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c "},
+	{"gfx9-4-generic", " gfx942 gfx950 "},
+	{"gfx10-1-generic", " gfx1010 gfx1011 gfx1012 gfx1013 "},
+	{"gfx10-3-generic", " gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "},
+	{"gfx11-generic", " gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 "},
+	{"gfx12-generic", " gfx1200 gfx1201 "},
+};
+
+/* Whether code of that name (of n bytes) is for that chip. */
+static bool
+amd_covers(const char *code, size_t n, const char *chip)
+{
+	size_t m = strcspn(chip, ":"), i;
+	char word[48];
+
+	if (n == m && strncmp(code, chip, n) == 0)
+		return true;
+	snprintf(word, sizeof word, " %.*s ", (int)(m < 40 ? m : 40), chip);
+	for (i = 0; i < str_count(generics); i++)
+		if (strlen(generics[i].code) == n && strncmp(code, generics[i].code, n) == 0)
+			return strstr(generics[i].chips, word) != NULL;
+	return false;
+}
+
 static enum chip_fit
 amd_fits(const char *code, const char *chip, const char *features)
 {
@@ -65,7 +93,7 @@ amd_fits(const char *code, const char *chip, const char *features)
 	size_t n = strcspn(code, ":"), i;
 	char want, have;
 
-	if (n != strcspn(chip, ":") || strncmp(code, chip, n) != 0)
+	if (!amd_covers(code, n, chip))
 		return CHIP_NO;
 	for (i = 0; i < str_count(names); i++) {
 		want = feature(code + n, names[i]);

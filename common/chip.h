@@ -4,7 +4,8 @@
  * NVIDIA: a cubin runs on its own major version from its own minor on; with an `a` on that
  * chip alone, with an `f` on its major version from its minor on.  PTX is compiled by the
  * driver for its own and later chips (with an `a` for that chip alone).  AMD: a code object
- * runs on its own gfx name, and where it names xnack or sramecc, only with that setting.
+ * runs on its own gfx name, a generic one on those that it stands for, and where it names
+ * xnack or sramecc, only with that setting.
  * Source: the compatibility chapters of the CUDA and LLVM AMDGPU documentation.
  * Pure functions, any thread.
  */

@@ -40,6 +40,10 @@ code_fits_the_chips_of_the_vendors_rules(void **state)
 		{"gfx90a:xnack+", "gfx90a", "sramecc+:xnack-", CHIP_NO},
 		{"gfx90a:xnack-", "gfx90a", "sramecc+:xnack-", CHIP_NATIVE},
 		{"gfx90a:xnack+", "gfx90a", "", CHIP_NATIVE}, /* the setting is not known */
+		{"gfx11-generic", "gfx1101", "", CHIP_NATIVE}, {"gfx11-generic", "gfx1200", "", CHIP_NO},
+		{"gfx9-4-generic:xnack-", "gfx942", "sramecc+:xnack-", CHIP_NATIVE},
+		{"gfx9-4-generic:xnack+", "gfx942", "sramecc+:xnack-", CHIP_NO},
+		{"gfx9-generic", "gfx90a", "", CHIP_NO}, {"gfx9-generic", "gfx90", "", CHIP_NO},
 		{"gfx1100", "gfx1101", "", CHIP_NO}, {"gfx90", "gfx90a", "", CHIP_NO},
 		{"sm_90", "gfx942", "", CHIP_NO}, {"gfx942", "sm_90", "", CHIP_NO},
 		{"sm_", "sm_90", "", CHIP_NO}, {"sm_9", "sm_90", "", CHIP_NO}, {"sm_90x", "sm_90", "", CHIP_NO},
