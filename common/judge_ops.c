@@ -157,6 +157,8 @@ run_wrong(const struct run *r, const struct section *s, const char *glob, struct
 			(unsigned)r->rows, r->op, r->first);
 	else if (r->a.overflow)
 		judgement_set(out, REASON_UNKNOWN_TOOL_FORMAT, "%s", r->a.detail);
+	else if (b == NULL && r->a.reason == REASON_TOOL_SAW_NO_GPU)
+		judgement_set(out, r->a.reason, "%s was not tested: %.200s", r->op, r->a.detail);
 	else if (b == NULL && r->a.backend_count > 0)
 		judgement_set(out, REASON_BACKEND_NOT_PRESENT, "the engine has no backend %s: %s was not tested",
 			r->backend, r->op);

@@ -87,7 +87,6 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(STALE_BINARY, "stale_binary", BLOCKED, "build again without *_BUILD_FORK=0 or ELIZA_MTP_BIN_DIR") \
 	X(PREBUILT_REFUSED, "prebuilt_refused", BLOCKED, "in the agent's environment set ELIZA_MTP_SKIP_BUILD=1 and ELIZA_MTP_ALLOW_PREBUILT_VULKAN_SMOKE=1, beside a CAPABILITIES.json") \
 	X(PREBUILT, "prebuilt_engine", SKIPPED, "build from source for a result that can be recorded") \
-	X(REQUIRED_KERNELS, "required_kernels_missing", BLOCKED, "the suite requires kernels that this engine does not have") \
 	/* fixtures */                                                                   \
 	X(FIXTURE_MISMATCH, "fixture_mismatch", FAIL, "compare the kernel with kernels/ref.c") \
 	X(FIXTURE_INVALID, "fixture_invalid", BLOCKED, "regenerate the fixture with `make fixtures`") \
@@ -149,7 +148,6 @@ int outcome_find(const char *name); /* -1 when unknown */
 	X(LOG_MISSING, "log_missing", INCOMPLETE, "pull the job again")                  \
 	X(LOG_DIGEST, "log_digest_mismatch", INCOMPLETE, "pull the job again; the bytes are not those the report names") \
 	X(LOG_FOREIGN, "log_of_another_job", INCOMPLETE, "the log does not carry this job's nonce; run it again") \
-	X(REPORT_UNWRITABLE, "report_unwritable", FAIL, "give a --report path that can be written") \
 	X(NOT_SIGNED, "not_signed", BLOCKED, "the agent's key could not be read")
 
 enum reason {

@@ -430,6 +430,33 @@ end_judge(const char *text, size_t len, int exit, struct tool_answer *out)
 	}
 }
 
+/* A tool of a GPU that says that it saw none: its words beat its exit code, and say more
+ * than that nothing was executed.  Of tools with tables of their own, those tables decide. */
+static void
+gpu_unseen(const char *text, struct tool_answer *out)
+{
+	static const struct tool_refusal rows[] = {
+		{"No AMD compatible GPU found", REASON_TOOL_SAW_NO_GPU, ""},
+		{"No AMD GPUs specified", REASON_TOOL_SAW_NO_GPU, ""},
+		{"no CUDA-capable device is detected", REASON_TOOL_SAW_NO_GPU, ""},
+		{"no ROCm-capable device is detected", REASON_TOOL_SAW_NO_GPU, ""},
+		{"ggml_vulkan: No devices found", REASON_TOOL_SAW_NO_GPU, ""},
+	};
+	int i;
+
+	if (out->kind != TOOL_TEST_BACKEND_OPS || out->reason == REASON_NONE ||
+	    out->reason == REASON_SUMMARY_MISSING)
+		return;
+	for (i = 0; i < out->backend_count; i++)
+		if (out->backend[i].executed > 0)
+			return;
+	if (!tool_refused(rows, str_count(rows), text, out))
+		return;
+	for (i = 0; i < out->backend_count; i++)
+		if (out->backend[i].skipped)
+			tool_note(out, "%s was skipped", out->backend[i].name);
+}
+
 void
 tool_parse(enum tool_kind k, const char *text, size_t len, int exit, struct tool_answer *out)
 {
@@ -448,6 +475,7 @@ tool_parse(enum tool_kind k, const char *text, size_t len, int exit, struct tool
 	kinds[k].read(clean, n, exit, out);
 	start_failed(clean, exit, out);
 	end_judge(clean, n, exit, out);
+	gpu_unseen(clean, out);
 	if (out->overflow)
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "more rows than are read (%d devices, %d ops)",
 			TOOL_MAX_DEVICES, TOOL_MAX_OPS);

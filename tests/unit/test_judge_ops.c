@@ -102,6 +102,9 @@ types_are_looked_for_by_name(void **state)
 		file, 0), REASON_NO_CASE_EXECUTED);
 }
 
+#define NO_GPU "ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected\n" \
+	"Testing 1 devices\n\nBackend 1/1: CPU\n  Skipping\n1/1 backends passed\nOK\n"
+
 static void
 what_did_not_run_on_the_lane_is_no_pass(void **state)
 {
@@ -112,6 +115,8 @@ what_did_not_run_on_the_lane_is_no_pass(void **state)
 		REASON_BACKEND_NOT_PRESENT);
 	assert_int_equal(judged_file(q, "cuda", "ATTN_SCORE_QJL", "CUDA0", "only-cpu-skipped.txt", 0),
 		REASON_BACKEND_NOT_PRESENT);
+	assert_int_equal(judged(q, "cuda", "ATTN_SCORE_QJL", "CUDA0", NO_GPU, sizeof NO_GPU - 1, 0),
+		REASON_TOOL_SAW_NO_GPU);
 	/* right, and on the processor */
 	assert_int_equal(judged_file(q, "cuda", "ATTN_SCORE_QJL", "CPU", "cpu-attn-score-qjl.txt", 0),
 		REASON_BACKEND_NOT_PRESENT);

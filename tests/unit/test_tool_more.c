@@ -342,6 +342,31 @@ sixteen_cards_of_seven_slices_fit(void **state)
 	assert_int_equal(answer(TOOL_NVIDIA_SMI_L, text, used, 0)->count, 128);
 }
 
+/* BR-004: a harness that ends well and says that it saw no GPU. */
+static void
+words_of_a_tool_that_saw_no_gpu_beat_its_exit_code(void **state)
+{
+#define SKIPPED "Testing 1 devices\n\nBackend 1/1: CPU\n  Skipping\n1/1 backends passed\nOK\n"
+	static const char *const texts[] = {
+		"[RESULT] [  1234.567890] No AMD compatible GPU found!\n",
+		"ggml_cuda_init: failed to initialize ROCm: no ROCm-capable device is detected\n" SKIPPED,
+		"ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected\n" SKIPPED,
+		"ggml_vulkan: No devices found.\n" SKIPPED,
+	};
+	const struct tool_answer *a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(texts); i++) {
+		a = answer(TOOL_TEST_BACKEND_OPS, texts[i], strlen(texts[i]), 0);
+		assert_int_equal(a->reason, REASON_TOOL_SAW_NO_GPU);
+		assert_non_null(strstr(texts[i], a->detail));
+	}
+	assert_string_equal(a->note[0], "CPU was skipped");
+	a = answer(TOOL_TEST_BACKEND_OPS, SKIPPED, strlen(SKIPPED), 0);
+	assert_int_equal(a->reason, REASON_BACKEND_NOT_PRESENT);
+}
+
 /* Refusals of recorded hosts: no damaged byte makes facts of them. */
 static void
 no_damaged_byte_makes_a_refusal_good(void **state)
@@ -506,6 +531,7 @@ main(void)
 		cmocka_unit_test(nvcc_without_its_last_end_of_line_tells_the_release),
 		cmocka_unit_test(the_name_of_a_driver_has_one_form),
 		cmocka_unit_test(sixteen_cards_of_seven_slices_fit),
+		cmocka_unit_test(words_of_a_tool_that_saw_no_gpu_beat_its_exit_code),
 		cmocka_unit_test(no_damaged_byte_makes_a_refusal_good),
 		cmocka_unit_test(no_beginning_of_a_text_with_an_end_is_whole),
 		cmocka_unit_test(no_dress_changes_what_is_concluded),
