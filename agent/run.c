@@ -196,6 +196,20 @@ phone_part(const char *lane)
 		: str_eq(getenv("ELIZA_ANDROID_VULKAN_STANDALONE_ONLY"), "1") ? "fixtures" : NULL;
 }
 
+/* The engine runs in a folder of its own, where a relative path would be another file. */
+static int
+drafter_add(cJSON *o, const char *given, struct err *e)
+{
+	const char *v = given != NULL ? given : plat_env("ELIZA_MTP_SMOKE_DRAFT_MODEL", NULL);
+	char path[PATH_BYTES];
+
+	if (v == NULL || v[0] == '\0')
+		return 0;
+	if (plat_absolute(v, path, sizeof path, e))
+		return err_wrap(e, "--draft-model");
+	return json_add_str(o, "draftModel", path) ? 0 : err_set(e, ERR_NOMEM, "no memory for a job");
+}
+
 static int
 job_make(const struct run_values *v, const char *lane, struct job **out, struct err *e)
 {
@@ -206,12 +220,11 @@ job_make(const struct run_values *v, const char *lane, struct job **out, struct 
 	    !text_add(o, "source", v->source, "ELIZA_MTP_LLAMA_DIR") ||
 	    !text_add(o, "sourceRef", v->source_ref, NULL) ||
 	    !text_add(o, "device", v->device, NULL) ||
-	    !text_add(o, "draftModel", v->draft_model, "ELIZA_MTP_SMOKE_DRAFT_MODEL") ||
 	    !text_add(o, "only", v->only ? v->only : phone_part(lane), NULL) || !text_add(o, "prebuilt", v->prebuilt, NULL)) {
 		cJSON_Delete(o);
 		return err_set(e, ERR_NOMEM, "no memory for a job");
 	}
-	if (suite_add(o, v->suite, e) || overrides_add(o, v, e)) {
+	if (suite_add(o, v->suite, e) || overrides_add(o, v, e) || drafter_add(o, v->draft_model, e)) {
 		cJSON_Delete(o);
 		return -1;
 	}

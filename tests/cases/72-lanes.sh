@@ -67,6 +67,12 @@ if [ "$host" = x86_64 ]; then
 		gates "fail op_not_supported" graph-smoke/turbo3_tcq graph-smoke/qjl graph-smoke/polar
 		gates "blocked no_case_executed" op-parity
 	fi
+	# A drafter below the current folder is that file for the engine, too, which runs elsewhere.
+	cp "$MODEL" "$T/drafter.gguf"
+	if lane h200 cuda eliza-1-gemma VERIFY_ENGINE=engine-speculation ELIZA_MTP_SMOKE_DRAFT_MODEL=drafter.gguf; then
+		[ "$(outcome "$r" mtp)" != "pass none" ] || fail "$name: speculation that nobody recorded passes"
+		has "${r%.json}/linux-x64-cuda-mtp.log" "draftModel=$T/drafter.gguf" "\"-md\",\"$T/drafter.gguf\""
+	fi
 	for machine in mi300x-x8 mi250x rx7900-igpu; do
 		lane $machine rocm llama.cpp || continue
 		gates "pass none" $before fixtures op-parity $stock
