@@ -13,6 +13,7 @@ struct values {
 	const char *head_size; /* one of head_sizes */
 	uint64_t layers;
 	bool force;
+	const char *drafter;
 	const char *expect;
 	uint64_t tokens;
 };
@@ -26,6 +27,8 @@ static const struct opt opts[] = {
 	  SYNTH_LAYERS_MAX, "2", .word = "N", .help = "layers; all but two are noise" },
 	{ "force", 'f', OPT_FLAG, offsetof(struct values, force),
 	  .help = "replace a file that is there" },
+	{ "mtp", 0, OPT_TEXT, offsetof(struct values, drafter), .max = 4096, .word = "DRAFTER",
+	  .help = "a gemma4, and in DRAFTER the model that drafts for it" },
 	{ "expect", 0, OPT_TEXT, offsetof(struct values, expect), .max = SYNTH_TEXT_MAX,
 	  .word = "PROMPT", .help = "print what a working engine says after PROMPT" },
 	{ "tokens", 'n', OPT_NUMBER, offsetof(struct values, tokens), 1, SYNTH_TEXT_MAX, "16",
@@ -53,18 +56,40 @@ expect(const struct values *v, struct err *e)
 }
 
 static int
-make(const struct values *v, const char *path, struct err *e)
+tell(const char *path, const char *what, struct err *e)
 {
-	struct synth_params p = { 0, (unsigned)v->layers, v->force };
 	char hex[DIGEST_HEX];
 	uint64_t bytes;
 
-	if (str_u32(v->head_size, 1, 1024, &p.head_size, e) || synth_write(path, &p, e) ||
-	    digest_file(path, hex, &bytes, e))
+	if (digest_file(path, hex, &bytes, e))
 		return -1;
-	printf("%s: synthetic, head size %u, %u layers, %" PRIu64 " bytes, sha256 %s\n", path,
-		p.head_size, p.layers, bytes, hex);
+	printf("%s: synthetic, %s, %" PRIu64 " bytes, sha256 %s\n", path, what, bytes, hex);
 	return 0;
+}
+
+static int
+make_pair(const struct values *v, const char *path, struct err *e)
+{
+	if (strcmp(path, v->drafter) == 0) {
+		err_set(e, ERR_USAGE, "model and drafter are both %s", path);
+		return err_hint(e, "give the drafter a name of its own");
+	}
+	return synth_write_mtp(path, v->drafter, v->force, e) || tell(path, "gemma4", e) ||
+		tell(v->drafter, "gemma4-assistant", e) ? -1 : 0;
+}
+
+static int
+make(const struct values *v, const char *path, struct err *e)
+{
+	struct synth_params p = { 0, (unsigned)v->layers, v->force };
+	char what[64];
+
+	if (v->drafter != NULL)
+		return make_pair(v, path, e);
+	if (str_u32(v->head_size, 1, 1024, &p.head_size, e) || synth_write(path, &p, e) ||
+	    str_fmt(what, sizeof what, e, "head size %u, %u layers", p.head_size, p.layers))
+		return -1;
+	return tell(path, what, e);
 }
 
 static int
@@ -98,6 +123,12 @@ const struct command make_model_command = {
 		"  make-model model.gguf\n"
 		"  llama-completion -m model.gguf -p 'Is the cache right?' -n 16 --temp 0\n"
 		"  make-model --expect 'Is the cache right?'\n"
+		"\n"
+		"With --mtp a pair for multi-token prediction: a gemma4 that knows a row of letters,\n"
+		"and a gemma4-assistant that drafts the next two and is right about half of them.\n"
+		"\n"
+		"  make-model gemma.gguf --mtp drafter.gguf\n"
+		"  llama-cli -m gemma.gguf -md drafter.gguf --spec-type draft-mtp -fa on -st -p Hello\n"
 		"\n"
 		"Exit status: 0, 2 (usage, or OUT.gguf exists), 6 (could not be written).",
 	.opts = opts,

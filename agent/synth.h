@@ -56,4 +56,12 @@ struct synth_params {
  * is false; ERR_USAGE for parameters out of range. */
 CHECKED int synth_write(const char *path, const struct synth_params *p, struct err *e);
 
+/*
+ * Writes a gemma4 and a gemma4-assistant that drafts for it: what an engine needs to run
+ * draft-mtp.  After a token of index s the model says the letter of index s + 1; the
+ * drafter is right about half of the letters.  Errors as above; where one of the files
+ * exists and force is false, none is written.
+ */
+CHECKED int synth_write_mtp(const char *model, const char *drafter, bool force, struct err *e);
+
 #endif

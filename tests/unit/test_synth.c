@@ -135,6 +135,38 @@ other_shapes_are_usage_errors(void **state)
 	}
 }
 
+/* Tried with llama.cpp v0.4.0, which accepts half of the drafts. */
+static void
+a_pair_for_multi_token_prediction_is_the_same_everywhere(void **state)
+{
+	static const struct { const char *architecture, *sha256; } rows[] = {
+		{ "gemma4", "61b5bd4f82ff79eafb1cc0ed4e38d535eafa6341e3e7a64fe41edd2c5a0fcf98" },
+		{ "gemma4-assistant", "786906d74df578ab1ba82052c54502cf6f47cd5a7c39ca389675f79c6c508f8a" },
+	};
+	char drafter[REPO_PATH + 32], hex[DIGEST_HEX];
+	const char *paths[] = { path, drafter };
+	struct gguf_info f;
+	enum reason why;
+	uint64_t bytes;
+
+	(void)state;
+	snprintf(drafter, sizeof drafter, "%s/drafter.gguf", folder);
+	assert_int_equal(synth_write_mtp(path, drafter, true, &error), 0);
+	for (size_t i = 0; i < str_count(rows); i++) {
+		assert_int_equal(digest_file(paths[i], hex, &bytes, &error), 0);
+		assert_string_equal(hex, rows[i].sha256);
+		assert_int_equal(gguf_read(paths[i], &f, &why, &error), 0);
+		assert_string_equal(f.architecture, rows[i].architecture);
+		assert_true(f.synthetic);
+	}
+	/* One of them is there: neither is touched. */
+	assert_int_equal(unlink(path), 0);
+	memset(&error, 0, sizeof error);
+	assert_int_equal(synth_write_mtp(path, drafter, false, &error), -1);
+	assert_int_equal(error.code, ERR_CONFLICT);
+	assert_false(plat_exists(path));
+}
+
 static void
 a_failed_write_leaves_nothing(void **state)
 {
@@ -252,6 +284,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(the_header_says_what_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_is_there_is_kept_unless_forced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_shapes_are_usage_errors, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pair_for_multi_token_prediction_is_the_same_everywhere, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failed_write_leaves_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(noise_is_the_documented_stream, set_up, tear_down),
 		cmocka_unit_test(the_expected_text_is_what_engines_printed),
