@@ -71,3 +71,23 @@ has "$T/out" "PASS, NOT RECORDABLE" "override tokens"
 # What came later takes nothing away from what has passed.
 controller classes --json >"$T/classes.json"
 equal 2 "$(query "sum(json_extract(c.value, '\$.passed'))" "$T/classes.json" "json_each(f.j, '\$[0].claims') c")" "claims that have passed, in the end"
+
+# The claim gemma-runtime, with the same source's llama-cli: a pair of synthetic models whose
+# drafter is right about half of the letters.  A drafter that is none is not suitable.
+"$bin/make-model" "$T/gemma.gguf" --mtp "$T/drafter.gguf" >/dev/null || fail "make-model --mtp"
+# gemma DRAFTER: the mtp gate of such a run is $T/gate
+gemma() {
+	controller run lab --suite eliza-1-gemma --model "$T/gemma.gguf" --draft-model "$1" --source "$engine" --json >"$T/run.json" 2>"$T/err"
+	code=$?
+	tail -n 1 "$T/run.json" >"$T/result"
+	controller logs "$(field "$T/result" run)" report.json >"$T/r.json"
+}
+gemma "$T/drafter.gguf"
+status 7 $code "eliza-1-gemma: $(cut -c 1-600 "$T/result") $(cat "$T/err")"
+equal "pass none" "$(outcome "$T/r.json" mtp)" "the mtp gate"
+field "$T/r.json" 'gates' >"$T/gates"
+has "$T/gates" "gemma4, flash attention, K f16 V f16 on CPU, draft-mtp accepted 62 of 127 (48.8 %)"
+equal "0" "$(field "$T/result" recordable)" "a synthetic Gemma is not recordable"
+gemma "$MODEL"
+status 3 $code "a drafter without layers of multi-token prediction"
+equal "blocked model_not_suitable" "$(outcome "$T/r.json" mtp)" "such a drafter"

@@ -138,6 +138,8 @@ static const struct log_case logs[] = {
 	  "tbq3_0", "Vulkan0 22.75", 29, 29, -1, "", REASON_LOG_TOO_QUIET, "the eval time line" },
 	{ "speculation_counters_are_not_the_cache", "cli-speculative-mtp-good.stderr.txt", &cpu, "f16", 4, 0,
 	  "", "", -1, -1, 192, "", REASON_LOG_TOO_QUIET, "the K cache type" },
+	{ "llama_cli_with_a_drafter_ran_where_there_is_only_a_cpu", "cpu-stock-v0.4.0-mtp-gemma4.log", &cpu, "f16", 4, 0,
+	  "f16", "CPU 1.50", -1, -1, 128, "", REASON_NONE, "" },
 	{ "one_warning_line_is_too_quiet", "cli-speculative-not-configured.stderr.txt", &cpu, "f16", 4, 0,
 	  "", "", -1, -1, -1, "", REASON_LOG_TOO_QUIET, "the K cache type" },
 };

@@ -263,6 +263,31 @@ published_files_and_samples_say_what_they_say(void **state)
 		skip();
 }
 
+/* make-model --mtp in llama-cli of llama.cpp v0.4.0: all that the claim rests on is there. */
+static void
+a_real_run_with_a_drafter_passes_and_no_beginning_of_it_does(void **state)
+{
+	static const char path[] = "fixtures/logs/cpu-stock-v0.4.0-mtp-gemma4.log";
+	const char *counters = "draft acceptance = 0.48819 (   62 accepted /   127 generated)", *at;
+	struct judgement j;
+	char *text;
+	size_t len, cut;
+
+	(void)state;
+	assert_int_equal(plat_read_file(path, 1u << 20, &text, &len, NULL), 0);
+	j = judged(text, len, "cpu", ",\"--spec-type\",\"draft-mtp\"", 0);
+	if (j.outcome != OUTCOME_PASS)
+		fail_msg("%s: %s", reason_name(j.reason), j.detail);
+	assert_non_null(strstr(j.detail, "accepted 62 of 127 (48.8 %)"));
+	assert_int_not_equal(judged(text, len, "cuda", ",\"--spec-type\",\"draft-mtp\"", 0).outcome, OUTCOME_PASS);
+	at = strstr(text, counters);
+	assert_non_null(at);
+	for (cut = 0; cut < (size_t)(at - text) + strlen(counters); cut += 61)
+		if (judged(text, cut, "cpu", ",\"--spec-type\",\"draft-mtp\"", 0).outcome == OUTCOME_PASS)
+			fail_msg("the first %zu bytes passed", cut);
+	free(text);
+}
+
 /* llama.cpp v0.4.0: trace lines with a short head, padded columns, words behind the counters. */
 #define TRACE_HEAD "0.01.002.255 I spec common_specu: "
 #define TRACE_ADDED TRACE_HEAD "adding speculative implementation 'draft-mtp'\n" \
@@ -452,6 +477,7 @@ main(void)
 		cmocka_unit_test(a_good_run_that_ended_badly_is_no_pass),
 		cmocka_unit_test(each_line_of_a_good_log_is_needed),
 		cmocka_unit_test(published_files_and_samples_say_what_they_say),
+		cmocka_unit_test(a_real_run_with_a_drafter_passes_and_no_beginning_of_it_does),
 		cmocka_unit_test(the_trace_lines_of_stock_v0_4_0_are_read),
 		cmocka_unit_test(counters_count_in_every_spelling_of_the_published_parsers),
 		cmocka_unit_test(a_ninth_cache_counts_too),
