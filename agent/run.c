@@ -66,7 +66,7 @@ static const struct opt run_opts[] = {
 	{"report", 'r', OPT_TEXT, O(report), .word = "PATH",
 		.help = "write the report there; not being able to is not a pass (ELIZA_MTP_HARDWARE_REPORT)"},
 	{"suite", 's', OPT_TEXT, O(suite), .fallback = "eliza-1", .word = "NAME|FILE",
-		.help = "what to run: eliza-1, llama.cpp, or a suite file"},
+		.help = "what to run: eliza-1, eliza-1-gemma, llama.cpp, or a suite file"},
 	{"model", 'm', OPT_TEXT, O(model), .word = "PATH",
 		.help = "the GGUF model (ELIZA_MTP_SMOKE_MODEL)"},
 	{"device", 'd', OPT_TEXT, O(device), .word = "ID",
