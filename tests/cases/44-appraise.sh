@@ -62,10 +62,10 @@ done
 node='node # 99 (   MUL_MAT): kq-0 (   1K) [  CPU         ] use=1,c=1:'
 at=$(grep -n 'perf_print' "$f" | head -n 1)
 # small ARGUMENT...: the controller in 120 MB of memory
-if command -v prlimit >/dev/null; then
+if prlimit --as=120000000 "$bin/verify-controller" --version >/dev/null 2>&1; then
 	small() { timeout 100 prlimit --as=120000000 "$bin/verify-controller" "$@"; }
 else
-	echo "    skipped: no prlimit, so the memory is not bounded"
+	echo "    skipped: the bound of the memory (no prlimit, or a sanitizer that needs room)"
 	small() { controller "$@"; }
 fi
 { head -n $((${at%%:*} - 1)) "$f"
