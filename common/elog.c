@@ -52,6 +52,8 @@ group_real(struct parse *p)
 	l->cause[0] = '\0';
 	memcpy(l->k_type, p->k_type, sizeof l->k_type);
 	memcpy(l->v_type, p->v_type, sizeof l->v_type);
+	memcpy(l->layer_on, p->layer_on, sizeof l->layer_on);
+	l->layer_count = p->layer_count;
 }
 
 static void
@@ -108,7 +110,8 @@ type_join(char type[ELOG_TYPE], struct span s)
 static void
 on_kv_types(struct parse *p, const struct span *caps, int arg)
 {
-	if (p->generating)
+	/* a cache without layers, as of a model whose window slides in all of them */
+	if (p->generating || span_has(caps[1], " 0 layers"))
 		return;
 	group_open(p);
 	p->l->type_line = p->number;
@@ -129,6 +132,7 @@ on_context(struct parse *p, const struct span *caps, int arg)
 	group_close(p);
 	p->l->flash_attention = ELOG_FA_UNKNOWN;
 	p->l->compute_buffers = p->l->freed_buffers = 0;
+	p->layer_count = 0;
 }
 
 static void
@@ -328,6 +332,7 @@ static const struct row rows[] = {
 	{ NULL, "Flash Attention enabled", on_flash_attention, ELOG_FA_ENABLED },
 	{ NULL, "Flash Attention not supported, set to disabled", on_flash_attention, ELOG_FA_DISABLED },
 	{ NULL, "flash_attn%* forcing off", on_flash_attention, ELOG_FA_DISABLED },
+	{ NULL, "layer %d: dev = %s", elog_on_layer, 1 },
 	{ NULL, "%s KV buffer size = %f MiB", on_kv_buffer, 0 },
 	{ NULL, "size = %f MiB (%*), K (%s): %f MiB, V (%s): %f MiB", on_kv_types, 2 },
 	{ NULL, "KV self size = %f MiB, K (%s): %f MiB, V (%s): %f MiB", on_kv_types, 1 },
@@ -413,6 +418,30 @@ static const struct row rows[] = {
 	{ NULL, "libc++abi: terminating%*", elog_on_abort, 0 },
 	{ NULL, "Memory access fault by GPU%*", elog_on_abort, 0 },
 	{ NULL, "%*(ggml_abort+%*", elog_on_backtrace, 0 },
+	/* of the C library and of shells, who speak last */
+	{ NULL, "Segmentation fault%*", elog_on_abort, 0 },
+	{ NULL, "%*: line %d: %d Segmentation fault %*", elog_on_abort, 0 },
+	{ NULL, "line %d: %d Segmentation fault %*", elog_on_abort, 0 },
+	{ NULL, "%*: line %d: %d Aborted %*", elog_on_abort, 0 },
+	{ NULL, "line %d: %d Aborted %*", elog_on_abort, 0 },
+	{ NULL, "%*: line %d: %d Killed %*", elog_on_abort, 0 },
+	{ NULL, "line %d: %d Killed %*", elog_on_abort, 0 },
+	{ NULL, "Aborted", elog_on_abort, 0 },
+	{ NULL, "Aborted (core dumped)%*", elog_on_abort, 0 },
+	{ NULL, "Killed", elog_on_abort, 0 },
+	{ NULL, "Bus error%*", elog_on_abort, 0 },
+	{ NULL, "Illegal instruction%*", elog_on_abort, 0 },
+	{ NULL, "double free or corruption%*", elog_on_abort, 0 },
+	{ NULL, "free(): %*", elog_on_abort, 0 },
+	{ NULL, "malloc(): %*", elog_on_abort, 0 },
+	{ NULL, "munmap_chunk(): %*", elog_on_abort, 0 },
+	{ NULL, "corrupted size vs. prev_size%*", elog_on_abort, 0 },
+	{ NULL, "*** stack smashing detected ***%*", elog_on_abort, 0 },
+	{ "zsh", "segmentation fault%*", elog_on_abort, 0 },
+	{ "zsh", "abort %*", elog_on_abort, 0 },
+	{ NULL, "Command terminated by signal %d", elog_on_abort, 0 },
+	{ NULL, "ggml_backend_sched_graph_compute_async failed with error %*", elog_on_graph_failed, 0 },
+	{ NULL, "failed to eval", elog_on_graph_failed, 0 },
 	{ "Error", "%*", elog_on_error_prefix, 0 },
 	{ "error", "%*", elog_on_error, 0 },
 	{ NULL, "error: %*", elog_on_error, 0 },
@@ -481,6 +510,50 @@ may_match(const struct letters *need, const struct letters *have)
 	return (need->bits[0] & ~have->bits[0]) == 0 && (need->bits[1] & ~have->bits[1]) == 0;
 }
 
+/* What stands in front of a run's first allocation, or is that. */
+static bool
+begins_run(struct span body)
+{
+	static const char *const words[] = {
+		"llama backend init", "using device %*", "loaded meta data with %*", "constructing llama_context",
+		"found %d CUDA devices%*", "found %d ROCm devices%*", "Found %d Vulkan devices:", "%s KV buffer size = %*",
+		"n_ctx = %d",
+	};
+	struct span caps[SPAN_MAX_FIELDS];
+	size_t i;
+
+	for (i = 0; i < str_count(words); i++)
+		if (span_match(body, words[i], caps))
+			return true;
+	return false;
+}
+
+static void parse_begin(struct parse *p, struct elog *out);
+static void parse_end(struct parse *p);
+
+/* The first run has come to its end, and here is another. */
+static void
+run_next(struct parse *p)
+{
+	struct parse kept = {.each_run = p->each_run, .each_arg = p->each_arg, .line = p->line,
+		.level = p->level, .number = p->number};
+
+	if (p->each_run == NULL) {
+		p->l->next_run = p->number;
+		p->stop = true;
+		return;
+	}
+	p->l->whole = true;
+	parse_end(p);
+	p->each_run(p->each_arg, p->l);
+	parse_begin(p, p->l);
+	p->each_run = kept.each_run;
+	p->each_arg = kept.each_arg;
+	p->line = kept.line;
+	p->level = kept.level;
+	p->number = kept.number;
+}
+
 /* One message: matched against every row. */
 static void
 message_whole(void *arg, struct span line, char level, size_t number)
@@ -490,6 +563,8 @@ message_whole(void *arg, struct span line, char level, size_t number)
 	const struct letters have = letters_of(line);
 	size_t i;
 
+	if (p->stop)
+		return;
 	p->line = line;
 	p->level = level;
 	p->number = number;
@@ -502,6 +577,9 @@ message_whole(void *arg, struct span line, char level, size_t number)
 		elog_source_abort(p, line, body);
 	else
 		elog_head_split(line, &fn, &body);
+	if (p->generating && p->l->compute_buffers > 0 && p->l->freed_buffers >= p->l->compute_buffers &&
+	    begins_run(body))
+		run_next(p);
 	memset(caps, 0, sizeof caps);
 	for (i = 0; i < str_count(rows); i++)
 		if (may_match(&p->needs[i], &have) && elog_fn_matches(rows[i].fn, fn) &&
@@ -574,6 +652,7 @@ parse_end(struct parse *p)
 	if ((p->soft && (out->device[0] == '\0' || (!p->hard && str_starts(out->device, "Vulkan")))) ||
 	    (out->cpu_type && !p->hard))
 		out->software_device = true;
+	out->layered = out->layered || (p->layered && !p->hard && out->device[0] == '\0');
 	if (out->tokens < 0 && p->n_remain == 0)
 		out->tokens = p->n_predict;
 	accepted_types(p);
@@ -615,6 +694,13 @@ elog_open(struct elog *out, struct elog_stream **s, struct err *e)
 	(*s)->line = 1;
 	(*s)->kept = 0;
 	return 0;
+}
+
+void
+elog_each_run(struct elog_stream *s, elog_run_fn each, void *arg)
+{
+	s->p.each_run = each;
+	s->p.each_arg = arg;
 }
 
 /* Keeps the beginning of a line.  What is too long for that says nothing for certain. */

@@ -31,6 +31,11 @@ struct elog_buffer {
 	char device[32];      /* "CPU", "CUDA0", "Vulkan0" */
 	double mib;
 };
+/* A device that is named, and where first. */
+struct elog_device {
+	char name[32];
+	size_t line;
+};
 /* How many nodes of one op sat on one backend in the real graphs. */
 struct elog_place {
 	char op[16];          /* as printed, at most 10 letters: "FLASH_ATTN" */
@@ -64,6 +69,11 @@ struct elog {
 	int kv_count;
 	int offloaded, layers;                       /* -1 unknown */
 	char device[96];                             /* "using device CUDA0 (NVIDIA H200)" */
+	struct elog_device used[ELOG_MAX_BUFFERS];   /* of all such lines */
+	int used_count;
+	struct elog_device layer_on[ELOG_MAX_BUFFERS]; /* "layer 1: dev = CUDA0", each once */
+	int layer_count;
+	bool layered;                                /* a device behind another interface */
 	bool device_listed;                          /* some device is, in whatever list */
 	bool cpu_type;                               /* Vulkan says that one is of type CPU */
 	char device_pci[32];                         /* "0000:00:06.0"; "" not said */
@@ -88,10 +98,12 @@ struct elog {
 	int compute_buffers, freed_buffers; /* of the last context; the second when it ended */
 	uint32_t graphs;      /* computed graphs that were printed */
 	uint32_t bare_graphs; /* of them, without a write to and a read of the cache */
-	bool open, open_reads, open_writes; /* of the graph that is read now */
+	bool open;                                    /* a graph is read now */
+	uint32_t open_reads, open_writes, open_values; /* its nodes on keys, and writes of V */
 	uint32_t torn;        /* messages about nodes or buffers that are not whole */
 	bool cut_late;        /* the transcript's cut stands behind the first token */
 	bool whole;           /* the log ends with the end of a line */
+	size_t next_run;      /* line in which another run begins, which was not read; 0 none */
 	bool kv_write_seen;   /* SET_ROWS or CPY into cache_k on some backend */
 	bool attn_seen;       /* an op that reads the cache: scores or flash attention */
 	bool overflow;        /* more devices than the tables hold: proves nothing */
@@ -121,6 +133,10 @@ void elog_parse(const char *log, size_t len, struct elog *out);
 struct elog_stream;
 CHECKED int elog_open(struct elog *out, struct elog_stream **s, struct err *e);
 void elog_add(struct elog_stream *s, const char *p, size_t n);
+/* A file may hold several runs.  With a function, that is given the facts of each but the
+ * last, which elog_close leaves in *out; without one the first alone is read. */
+typedef void (*elog_run_fn)(void *arg, const struct elog *run);
+void elog_each_run(struct elog_stream *s, elog_run_fn each, void *arg);
 void elog_close(struct elog_stream *s); /* NULL is fine */
 
 /* What the smoke asked for. */

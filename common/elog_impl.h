@@ -12,7 +12,7 @@
 struct letters {
 	uint64_t bits[2];
 };
-#define ELOG_MAX_ROWS 128
+#define ELOG_MAX_ROWS 160
 
 struct parse {
 	struct elog *l;
@@ -32,7 +32,12 @@ struct parse {
 	 * looks like one is text. */
 	bool debug_seen, levels;
 	bool took;            /* a row understood this message */
-	bool soft, hard;      /* kinds of devices that are listed, used or not */
+	bool soft, hard, layered; /* kinds of devices that are listed, used or not */
+	struct elog_device layer_on[ELOG_MAX_BUFFERS]; /* of the context that is made */
+	int layer_count;
+	elog_run_fn each_run; /* NULL: one run alone is read, then stop */
+	void *each_arg;
+	bool stop;
 	char compute[ELOG_MAX_BUFFERS][32]; /* devices of the context's compute buffers */
 	/* The graph whose nodes are printed now, and whether it is only tried. */
 	bool reserving, try_next, trial;
@@ -53,8 +58,11 @@ void elog_set_error(struct parse *p);
 void elog_on_node(struct parse *p, const struct span *caps, int arg);
 void elog_on_device(struct parse *p, const struct span *caps, int arg);
 void elog_on_vulkan_device(struct parse *p, const struct span *caps, int arg);
+void elog_on_layer(struct parse *p, const struct span *caps, int arg);
+void elog_device_add(struct elog_device *list, int *count, struct span name, size_t line);
 void elog_on_listed(struct parse *p, const struct span *caps, int arg);
 void elog_on_cpu_type(struct parse *p, const struct span *caps, int arg);
+void elog_on_graph_failed(struct parse *p, const struct span *caps, int arg);
 void elog_on_flag(struct parse *p, const struct span *caps, int arg);
 void elog_on_trouble(struct parse *p, const struct span *caps, int arg);
 void elog_on_abort(struct parse *p, const struct span *caps, int arg);

@@ -251,6 +251,12 @@ check_device(struct judge *j)
 					     : "a Vulkan device of type CPU");
 		return true;
 	}
+	if (l->layered) {
+		verdict(j, REASON_WRONG_DEVICE, "the device is reached through another interface: %s",
+			l->device[0] != '\0' ? l->device : "see the list of devices");
+		j->out->line = l->device_line;
+		return true;
+	}
 	for (i = 0; i < l->kv_count; i++)
 		on_lane = on_lane || device_matches(j->ask->lane, l->kv[i].device);
 	if (!l->backend_init_failed || on_lane)
@@ -375,6 +381,44 @@ check_used(struct judge *j)
 	verdict(j, REASON_KV_NOT_ON_DEVICE, "the engine used %s, which is not the %s lane's device",
 		j->l->device, j->ask->lane->name);
 	j->out->line = j->l->device_line;
+	return true;
+}
+
+static bool
+is_used(const struct elog *l, const char *device)
+{
+	int i;
+
+	for (i = 0; i < l->used_count && strcmp(l->used[i].name, device) != 0; i++)
+		;
+	return i < l->used_count;
+}
+
+/* Words about the same thing that contradict each other: the layers of the cache, and the
+ * devices that the engine says it uses. */
+static bool
+check_witnesses(struct judge *j)
+{
+	const struct elog *l = j->l;
+	const struct elog_device *d = l->layer_on;
+	int i;
+
+	for (; d < l->layer_on + l->layer_count; d++) {
+		if (device_matches(j->ask->lane, d->name))
+			continue;
+		verdict(j, REASON_KV_NOT_ON_DEVICE, "a layer of the cache is on %s, which is not the %s lane's device",
+			d->name, j->ask->lane->name);
+		j->out->line = d->line;
+		return true;
+	}
+	if (j->ask->lane->api == API_CPU || l->used_count == 0 || l->used_count == ELOG_MAX_BUFFERS)
+		return false;
+	for (i = 0; i < l->kv_count && !is_used(l, l->kv[i].device); i++)
+		;
+	if (i < l->kv_count || l->kv_count == 0)
+		return false;
+	verdict(j, REASON_KV_NOT_ON_DEVICE, "the cache is on %s, and the engine says that it uses %s", l->kv[0].device,
+		l->device);
 	return true;
 }
 
@@ -519,6 +563,8 @@ check_missing(struct judge *j)
 		append(missing, sizeof missing, ", ", "the attention of every computed graph");
 	if (l->torn > 0)
 		append(missing, sizeof missing, ", ", "a line that is torn");
+	if (l->next_run > 0)
+		append(missing, sizeof missing, ", ", "a file of its own for each run (another begins further down)");
 	if (gpu && j->ask->dropped > 0 && !l->cut_late)
 		append(missing, sizeof missing, ", ", "what was cut out before the first token");
 	if (j->ask->raw && (!l->whole || l->compute_buffers == 0 || l->freed_buffers < l->compute_buffers))
@@ -609,7 +655,7 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 		check_cancelled, check_driver, check_cache_type, check_op,
 		check_refusals, check_model, check_device, check_code, check_memory,
 		check_timeout, check_end, check_type, check_offload,
-		check_kv_place, check_used, check_placement, check_attention, check_tokens, check_missing,
+		check_kv_place, check_used, check_witnesses, check_placement, check_attention, check_tokens, check_missing,
 	};
 	struct judge j = { l, ask, out };
 	size_t i;
@@ -623,126 +669,4 @@ elog_judge(const struct elog *l, const struct smoke_ask *ask, struct smoke_verdi
 	facts(&j);
 	if (out->line > 0)
 		out->line += ask->lines_before;
-}
-
-/* ---- help texts ---- */
-
-/* What an option's name may consist of; "turbo3" is not in "turbo3_tcq". */
-static bool
-is_name(char c)
-{
-	return span_is_word(c) || c == '+' || c == '-';
-}
-
-/* First whole word at or after from; len when there is none. */
-static size_t
-word_find(const char *text, size_t len, size_t from, const char *word)
-{
-	size_t n = strlen(word);
-	const char *at;
-
-	while (n > 0 && from + n <= len) {
-		at = memchr(text + from, *word, len - n + 1 - from);
-		if (at == NULL)
-			break;
-		from = (size_t)(at - text);
-		if (memcmp(at, word, n) == 0 &&
-		    (from == 0 || !is_name(text[from - 1])) &&
-		    (from + n == len || !is_name(text[from + n])))
-			return from;
-		from++;
-	}
-	return len;
-}
-
-bool
-elog_help_has(const char *help, size_t len, const char *option)
-{
-	return word_find(help, len, 0, option) < len;
-}
-
-/* End of the option's description: the next line that begins with an option, or a blank
- * line. */
-static size_t
-option_end(const char *help, size_t len, size_t from)
-{
-	size_t i = from;
-
-	while (i < len) {
-		for (; i < len && help[i] != '\n'; i++)
-			;
-		for (i++; i < len && (span_is_blank(help[i]) || help[i] == '\r'); i++)
-			;
-		if (i < len && (help[i] == '-' || help[i] == '\n'))
-			return i;
-	}
-	return len;
-}
-
-/* "f16, q8_0,\n   q4_0 (default: f16)": names up to the first that is no list item. */
-static int
-names_parse(const char *p, size_t n, char names[][ELOG_TYPE], int max)
-{
-	size_t i = 0, start;
-	int count = 0;
-
-	while (count < max) {
-		while (i < n && (span_is_blank(p[i]) || p[i] == '\r' || p[i] == '\n'))
-			i++;
-		for (start = i; i < n && is_name(p[i]); i++)
-			;
-		if (i == start || i - start >= ELOG_TYPE)
-			break;
-		memset(names[count], 0, ELOG_TYPE);
-		memcpy(names[count++], p + start, i - start);
-		while (i < n && (span_is_blank(p[i]) || p[i] == '\r'))
-			i++;
-		if (i == n || p[i] != ',')
-			break;
-		i++;
-	}
-	return count;
-}
-
-int
-elog_help_types(const char *help, size_t len, char names[][ELOG_TYPE], int max)
-{
-	static const char list[] = "allowed values:";
-	size_t at = 0, end;
-	struct span part;
-	int count;
-
-	/* An error message may name the option too; the description is the one with a
-	 * list. */
-	while ((at = word_find(help, len, at, "--cache-type-k")) < len) {
-		end = option_end(help, len, at);
-		for (part.p = help + at, part.n = end - at; part.n >= sizeof list - 1;
-		     part.p++, part.n--)
-			if (memcmp(part.p, list, sizeof list - 1) == 0)
-				break;
-		if (part.n >= sizeof list - 1) {
-			count = names_parse(part.p + sizeof list - 1,
-					    part.n - (sizeof list - 1), names, max);
-			if (count > 0)
-				return count;
-		}
-		at = end;
-	}
-	return 0;
-}
-
-const char *
-elog_resolve(const struct suite_family *f, char names[][ELOG_TYPE], int n)
-{
-	struct span name;
-	int a, i;
-
-	for (a = 0; a < f->alias_count; a++)
-		for (i = 0; i < n; i++) {
-			name.p = names[i];
-			name.n = strlen(names[i]);
-			if (span_eq_nocase(name, f->aliases[a]))
-				return f->aliases[a];
-		}
-	return NULL;
 }

@@ -38,7 +38,10 @@ static const struct attn_rule {
 } attn_rules[] = {
 	{ "FLASH_ATTN", "", true },
 	{ "ATTN_SCORE", "", true },
+	{ "LIGHTNING_", "", true }, /* LIGHTNING_INDEXER, of models with a cache of its own */
+	{ "MUL_MAT", "indexer_kq", true },
 	{ "FUSED_ATTN", "", true },
+	{ "MUL_MAT", "kqv", false }, /* reads V: nothing about K */
 	{ "MUL_MAT", "kq", true },
 	{ "SOFT_MAX", "kq", false },
 	{ "SET_ROWS", "cache_k", false },
@@ -81,6 +84,16 @@ is_kv_write(const char *op, const char *tensor)
 		return str_starts(tensor, "cache_k");
 	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "k_cache_view") ||
 		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL && !str_ends(tensor, "(")));
+}
+
+/* The same of the values; a cut name counts as the write that it may be. */
+static bool
+is_v_write(const char *op, const char *tensor)
+{
+	if (strcmp(op, "SET_ROWS") == 0)
+		return str_starts(tensor, "cache_v");
+	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "v_cache_view") ||
+		(str_starts(tensor, "cache_v") && strstr(tensor, "(p") == NULL && !str_ends(tensor, "(")));
 }
 
 /* "kq-17" is kq of layer 17, "cache_k_l3 (view)" cache_k of layer 3. */
@@ -160,8 +173,9 @@ elog_node(struct elog *l, const char *op, const char *tensor, const char *backen
 	if (i == str_count(attn_rules))
 		return;
 	attn_add(l, op, tensor, backend, line);
-	l->open_reads = l->open_reads || attn_rules[i].reads;
-	l->open_writes = l->open_writes || is_kv_write(op, tensor);
+	l->open_reads += attn_rules[i].reads;
+	l->open_writes += is_kv_write(op, tensor);
+	l->open_values += is_v_write(op, tensor);
 	l->attn_seen = l->attn_seen || (proves && attn_rules[i].reads);
 	l->kv_write_seen = l->kv_write_seen || (proves && is_kv_write(op, tensor));
 }
@@ -174,13 +188,17 @@ elog_graph_begin(struct elog *l)
 	l->graphs++;
 }
 
-/* Every computed graph of a model that generates writes its cache and reads it. */
+/* Every computed graph of a model that generates writes its cache and reads it, each layer
+ * that it writes at least once: layers that share a cache only read.  No layer has values
+ * and no keys. */
 void
 elog_graph_end(struct elog *l)
 {
-	if (l->open && !(l->open_reads && l->open_writes))
+	if (l->open && (l->open_writes == 0 || l->open_reads < l->open_writes ||
+			l->open_values > l->open_writes))
 		l->bare_graphs++;
-	l->open = l->open_reads = l->open_writes = false;
+	l->open = false;
+	l->open_reads = l->open_writes = l->open_values = 0;
 }
 
 static bool
@@ -219,5 +237,6 @@ elog_on_node(struct parse *p, const struct span *caps, int arg)
 		p->l->torn++;
 		return;
 	}
-	elog_node(p->l, op, name, where, p->number, !p->talking && (!p->levels || p->debug_seen));
+	elog_node(p->l, op, name, where, p->number,
+		!p->talking && (!p->levels || (p->debug_seen && p->level == 'D')));
 }

@@ -39,6 +39,49 @@ is_software(struct span name)
 	return false;
 }
 
+/* Reached through another interface, or from inside of a virtual machine: what is proven
+ * there is not proven of the device's own driver. */
+static bool
+is_layered(struct span name)
+{
+	static const char *const names[] = {
+		"direct3d12", "virtio-gpu", "gfxstream", "moltenvk", "[zluda]",
+	};
+	size_t i;
+
+	for (i = 0; i < str_count(names); i++)
+		if (span_has_nocase(name, names[i]))
+			return true;
+	return false;
+}
+
+void
+elog_device_add(struct elog_device *list, int *count, struct span name, size_t line)
+{
+	char text[sizeof list->name];
+	int i;
+
+	span_copy(text, sizeof text, name);
+	for (i = 0; i < *count && strcmp(list[i].name, text) != 0; i++)
+		;
+	if (i < *count || i == ELOG_MAX_BUFFERS)
+		return;
+	memcpy(list[i].name, text, sizeof text);
+	list[i].line = line;
+	*count = i + 1;
+}
+
+/* "layer   1: dev = CUDA0", in front of the buffer */
+void
+elog_on_layer(struct parse *p, const struct span *caps, int arg)
+{
+	if (p->generating)
+		return;
+	elog_device_add(p->layer_on, &p->layer_count, caps[arg], p->number);
+	if (p->open && p->real)
+		elog_device_add(p->l->layer_on, &p->l->layer_count, caps[arg], p->number);
+}
+
 /* " (0000:00:06.0) - ..." behind the description; "unknown id" is none. */
 static void
 pci_take(struct parse *p, struct span s, size_t from)
@@ -60,7 +103,7 @@ pci_take(struct parse *p, struct span s, size_t from)
 void
 elog_on_device(struct parse *p, const struct span *caps, int arg)
 {
-	struct span s = caps[0];
+	struct span s = caps[0], id = s;
 	size_t i;
 	int depth = 0;
 
@@ -73,8 +116,12 @@ elog_on_device(struct parse *p, const struct span *caps, int arg)
 			break;
 	}
 	s.n = i < s.n ? i + 1 : s.n;
+	for (id.n = 0; id.n < s.n && !span_is_blank(s.p[id.n]); id.n++)
+		;
+	elog_device_add(p->l->used, &p->l->used_count, id, p->number);
 	if (is_software(s))
 		p->l->software_device = true;
+	p->l->layered = p->l->layered || is_layered(s);
 	if (p->l->device[0] != '\0')
 		return;
 	span_copy(p->l->device, sizeof p->l->device, s);
@@ -90,6 +137,8 @@ elog_on_vulkan_device(struct parse *p, const struct span *caps, int arg)
 	p->l->device_listed = true;
 	if (is_software(caps[arg]))
 		p->soft = true;
+	else if (is_layered(caps[arg]))
+		p->layered = true;
 	else
 		p->hard = true;
 }
@@ -134,6 +183,15 @@ elog_on_abort(struct parse *p, const struct span *caps, int arg)
 {
 	(void)caps, (void)arg;
 	p->l->aborted = true;
+	elog_set_error(p);
+}
+
+/* The engine may go on after a graph that failed; what it then says is worth nothing. */
+void
+elog_on_graph_failed(struct parse *p, const struct span *caps, int arg)
+{
+	(void)caps, (void)arg;
+	p->l->error_prefix = true;
 	elog_set_error(p);
 }
 

@@ -37,6 +37,11 @@ struct appraisal {
 	struct smoke_facts facts;
 	struct smoke_verdict v;
 	char line[SHOWN];           /* the deciding one, shown; "" none */
+	/* Of a file with several runs: how many before the last, and the first that is no pass,
+	 * which decides. */
+	int runs, bad_run;          /* 0: none */
+	struct elog bad;
+	struct smoke_verdict bad_v;
 };
 
 static bool
@@ -46,6 +51,51 @@ is_transcript(const struct input *in)
 	size_t at = in->len > 3 && memcmp(in->text, bom, 3) == 0 ? 3 : 0;
 
 	return in->len >= at + 8 && memcmp(in->text + at, "#verify ", 8) == 0;
+}
+
+static struct smoke_ask
+raw_ask(const struct appraisal *a)
+{
+	struct smoke_ask ask = smoke_ask_of(&a->facts, a->lane, suite_placement_of(a->suite, a->family));
+
+	ask.raw = true;
+	return ask;
+}
+
+static void
+run_judge(void *arg, const struct elog *run)
+{
+	struct appraisal *a = arg;
+	struct smoke_ask ask = raw_ask(a);
+	struct smoke_verdict v;
+
+	a->runs++;
+	elog_judge(run, &ask, &v);
+	if (v.outcome == OUTCOME_PASS || a->bad_run != 0)
+		return;
+	a->bad_run = a->runs;
+	a->bad = *run;
+	a->bad_v = v;
+}
+
+/* The last run stands in the facts; one before it that is no pass decides. */
+static void
+runs_judge(struct appraisal *a)
+{
+	struct smoke_ask ask = raw_ask(a);
+	int number = a->runs + 1;
+	char detail[sizeof a->v.detail];
+
+	elog_judge(&a->facts.elog, &ask, &a->v);
+	if (a->runs == 0)
+		return;
+	if (a->bad_run != 0) {
+		number = a->bad_run;
+		a->facts.elog = a->bad;
+		a->v = a->bad_v;
+	}
+	memcpy(detail, a->v.detail, sizeof detail);
+	snprintf(a->v.detail, sizeof a->v.detail, "run %d of the %d in the file: %.200s", number, a->runs + 1, detail);
 }
 
 /* ---- reading ---- */
@@ -58,15 +108,30 @@ piece_read(FILE *f, const struct input *in, char *buf, size_t *n, struct err *e)
 }
 
 static int
-raw_stream(FILE *f, const struct input *in, char *buf, size_t n, struct elog *out, struct err *e)
+raw_stream(FILE *f, const struct input *in, char *buf, size_t n, struct appraisal *a, struct err *e)
 {
 	struct elog_stream *s = NULL;
-	int rc = elog_open(out, &s, e);
+	int rc = elog_open(&a->facts.elog, &s, e);
 
+	if (rc == 0)
+		elog_each_run(s, run_judge, a);
 	for (; rc == 0 && n > 0; rc = piece_read(f, in, buf, &n, e))
 		elog_add(s, buf, n);
 	elog_close(s);
 	return rc;
+}
+
+static int
+raw_whole(const struct input *in, struct appraisal *a, struct err *e)
+{
+	struct elog_stream *s = NULL;
+
+	if (elog_open(&a->facts.elog, &s, e))
+		return -1;
+	elog_each_run(s, run_judge, a);
+	elog_add(s, in->text, in->len);
+	elog_close(s);
+	return 0;
 }
 
 static bool
@@ -96,7 +161,7 @@ whole_read(struct input *in, struct err *e)
 
 /* Gives the text of what must be held whole, or the facts of what needs not. */
 static int
-input_read(struct input *in, struct elog *out, bool *streamed, struct err *e)
+input_read(struct input *in, struct appraisal *a, bool *streamed, struct err *e)
 {
 	struct input first = {.path = in->path};
 	char *buf;
@@ -115,7 +180,7 @@ input_read(struct input *in, struct elog *out, bool *streamed, struct err *e)
 		first.text = buf;
 		first.len = n;
 		*streamed = !is_transcript(&first) && !tool_is_utf16(buf, n);
-		rc = *streamed ? raw_stream(f, in, buf, n, out, e)
+		rc = *streamed ? raw_stream(f, in, buf, n, a, e)
 			: whole_read(in, e);
 	}
 	free(buf);
@@ -204,11 +269,11 @@ transcript_judge(struct appraisal *a, const struct input *in, bool found)
 }
 
 static void
-raw_ask(struct appraisal *a, const struct appraise_values *v)
+facts_ask(struct appraisal *a, const struct appraise_values *v)
 {
 	a->facts.tokens_asked = v->tokens != 0 ? (int)v->tokens : (int)a->suite->tokens;
 	a->facts.exit = a->exit;
-	snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_type);
+	snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_type ? a->cache_type : "");
 }
 
 static int
@@ -330,26 +395,25 @@ appraise(struct appraisal *a, struct input *in, const struct appraise_values *v,
 	bool streamed, raw, found = false;
 	struct smoke_ask ask;
 
-	if (input_read(in, &a->facts.elog, &streamed, e))
+	facts_ask(a, v);
+	if (input_read(in, a, &streamed, e))
 		return -1;
 	raw = streamed || !is_transcript(in);
 	if (!raw) {
 		found = smoke_facts_read(in->text, in->len, &a->facts);
+		ask = smoke_ask_of(&a->facts, a->lane, suite_placement_of(a->suite, a->family));
+		if (a->cache_asked != NULL)
+			ask.cache_type = a->cache_asked;
+		elog_judge(&a->facts.elog, &ask, &a->v);
+		transcript_judge(a, in, found);
 	} else if (a->cache_type == NULL) {
 		err_set(e, ERR_USAGE, "--family or --cache-type: which K cache type was asked for?");
 		return err_hint(e, "--cache-type q8_0");
 	} else {
-		if (!streamed)
-			elog_parse(in->text, in->len, &a->facts.elog);
-		raw_ask(a, v);
+		if (!streamed && raw_whole(in, a, e))
+			return -1;
+		runs_judge(a);
 	}
-	ask = smoke_ask_of(&a->facts, a->lane, suite_placement_of(a->suite, a->family));
-	ask.raw = raw;
-	if (a->cache_asked != NULL)
-		ask.cache_type = a->cache_asked;
-	elog_judge(&a->facts.elog, &ask, &a->v);
-	if (!raw)
-		transcript_judge(a, in, found);
 	if (a->cache_asked != NULL)
 		snprintf(a->facts.cache_type, sizeof a->facts.cache_type, "%.23s", a->cache_asked);
 	line_show(a, in);

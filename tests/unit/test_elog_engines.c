@@ -346,10 +346,180 @@ model_of_many_names_over_eight_cards_passes(void **state)
 	free(log);
 }
 
+/* Each layer of the cache that is written must be read: kqv reads V, and a line may be lost. */
+static void
+attention_of_every_layer_must_be_seen(void **state)
+{
+#define KEYS(l) NODE("  SET_ROWS", "   cache_k_l" l " (view)", "CUDA0")
+#define VALUES(l) NODE("  SET_ROWS", "   cache_v_l" l " (view)", "CUDA0")
+#define KQ(l) NODE("   MUL_MAT", "                kq-" l, "CUDA0")
+#define KQV(l) NODE("  SOFT_MAX", "       kq_soft_max-" l, "CUDA0") NODE("   MUL_MAT", "               kqv-" l, "CUDA0")
+	static const struct row rows[] = {
+		{"two layers", "cuda", CUDA SPLIT EMBED KEYS("0") VALUES("0") KQ("0") KQV("0") KEYS("1") VALUES("1") KQ("1") KQV("1") EVAL, 0, REASON_NONE},
+		{"no kq at all", "cuda", CUDA SPLIT EMBED KEYS("0") VALUES("0") KQV("0") KEYS("1") VALUES("1") KQV("1") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"no kq of layer 1", "cuda", CUDA SPLIT EMBED KEYS("0") VALUES("0") KQ("0") KQV("0") KEYS("1") VALUES("1") KQV("1") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"no write of layer 1's keys", "cuda", CUDA SPLIT EMBED KEYS("0") VALUES("0") KQ("0") KQV("0") VALUES("1") KQ("1") KQV("1") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"in the second graph", "cuda", CUDA SPLIT EMBED KEYS("0") VALUES("0") KQ("0") KQV("0") SPLIT EMBED KEYS("0") VALUES("0") KQV("0") EVAL, 0, REASON_LOG_TOO_QUIET},
+		{"layers that share a cache", "cuda", CUDA SPLIT EMBED KEYS("0") VALUES("0") KQ("0") KQV("0") KQ("1") KQV("1") EVAL, 0, REASON_NONE},
+		{"keys alone, as with latent attention", "cuda", CUDA SPLIT EMBED KEYS("0") KQ("0") KQV("0") KEYS("1") KQ("1") KQV("1") EVAL, 0, REASON_NONE},
+		{"an indexer with keys of its own", "cuda", CUDA SPLIT EMBED KEYS("0") KEYS("0") NODE("   MUL_MAT", "indexer_kq-0", "CUDA0") KQ("0") KQV("0") EVAL, 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+/* Witnesses of one thing that say different things. */
+static void
+witnesses_that_contradict_each_other_are_no_pass(void **state)
+{
+#define LAYER(n, d) "llama_kv_cache: layer   " n ": dev = " d "\n"
+#define TAIL COMPUTE("CUDA0") SPLITS GRAPH("CUDA0") EVAL
+#define ON(name) USING(name) OFFLOADED("33", "33") CONTEXT
+#define H200 "CUDA0 (NVIDIA H200) (0000:00:06.0)"
+	static const struct row rows[] = {
+		{"both on the card", "cuda", ON(H200) LAYER("0", "CUDA0") LAYER("1", "CUDA0") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
+		{"a layer on the CPU", "cuda", ON(H200) LAYER("0", "CUDA0") LAYER("1", "CPU") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"of the second cache", "cuda", ON(H200) LAYER("0", "CUDA0") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") LAYER("1", "CPU") BUFFER("CUDA0", "1.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"in the dry pass only", "cuda", ON(H200) LAYER("1", "CPU") BUFFER("CUDA0", "0.00") CONTEXT LAYER("1", "CUDA0") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
+		{"another card is used", "cuda", ON("CUDA1 (NVIDIA H200) (0000:00:07.0)") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"one of two cards is used", "cuda", USING("CUDA1 (NVIDIA H200) (0000:00:07.0)") ON(H200) BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
+		{"a cache of no layers is of no type", "cuda", ON(H200) "llama_kv_cache: size =    0.00 MiB ( 64000 cells,   0 layers,  1/1 seqs), K (bf16):    0.00 MiB, V (bf16):    0.00 MiB\n"
+			BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
+		{"a graph that failed", "cuda", CUDA GRAPH("CUDA0") "graph_compute: ggml_backend_sched_graph_compute_async failed with error -1\n" EVAL, 0, REASON_ENGINE_ERROR},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+/* Direct3D 12 under WSL, a virtual machine's device, a translator of CUDA. */
+static void
+device_behind_another_interface_is_another_class(void **state)
+{
+#define VULKAN(name) MACHINE("Vulkan0 (" name ") (unknown id)", "Vulkan0") GRAPH("Vulka") EVAL
+#define LISTED(name) "ggml_vulkan: 0 = " name " (x) | uma: 0 | fp16: 1 | warp size: 32\n" OFFLOADED("33", "33") CONTEXT \
+	BUFFER("Vulkan0", "136.00") SIZE("q8_0", "q8_0") SPLITS GRAPH("Vulka") EVAL
+	static const struct row rows[] = {
+		{"radv", "vulkan", VULKAN("AMD Radeon RX 9070 XT (RADV GFX1201)"), 0, REASON_NONE},
+		{"nvk", "vulkan", VULKAN("NVIDIA GeForce RTX 4060 (NVK AD107)"), 0, REASON_NONE},
+		{"dozen", "vulkan", VULKAN("Microsoft Direct3D12 (NVIDIA GeForce RTX 3060)"), 0, REASON_WRONG_DEVICE},
+		{"dozen, listed", "vulkan", LISTED("Microsoft Direct3D12 (NVIDIA GeForce RTX 3060)"), 0, REASON_WRONG_DEVICE},
+		{"venus", "vulkan", VULKAN("Virtio-GPU Venus (NVIDIA H200)"), 0, REASON_WRONG_DEVICE},
+		{"zluda", "cuda", MACHINE("CUDA0 (AMD Radeon RX 7900 XTX [ZLUDA])", "CUDA0") GRAPH("CUDA0") EVAL, 0, REASON_WRONG_DEVICE},
+		{"dozen beside a native driver that is used", "vulkan", "ggml_vulkan: 0 = Microsoft Direct3D12 (Intel Arc) (Dozen) | uma: 1 | fp16: 1\n"
+			VULKAN("Intel(R) Arc(TM) B580 Graphics (BMG G21)"), 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
+static void
+last_words_of_a_shell_are_an_abort(void **state)
+{
+	static const char *const words[] = {
+		"Segmentation fault (core dumped)", "./run.sh: line 3:  4711 Segmentation fault      (core dumped) ./llama-completion -m m.gguf",
+		"bash: line 1: 4711 Aborted                 (core dumped) ./llama-completion", "Aborted (core dumped)", "Killed",
+		"double free or corruption (!prev)", "free(): invalid pointer", "zsh: segmentation fault  ./llama-completion",
+		"Command terminated by signal 11",
+	};
+	char log[16384];
+	struct row row = {.lane = "cuda", .log = log, .wanted = REASON_ENGINE_ABORT};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(words); i++) {
+		snprintf(log, sizeof log, "%s%s\n", CUDA GRAPH("CUDA0") EVAL, words[i]);
+		row.what = words[i];
+		rows_hold(&row, 1);
+	}
+}
+
+/* ---- several runs in one file ---- */
+
+#define FREED "~llama_context:      CUDA0 compute buffer size is  13.5742 MiB, matches expectation of  13.5742 MiB\n" \
+	"~llama_context:  CUDA_Host compute buffer size is   5.0762 MiB, matches expectation of   5.0762 MiB\n"
+#define RUN(b) "main: llama backend init\n" CUDA GRAPH(b) EVAL FREED
+
+struct runs {
+	int count;
+	enum reason reasons[4];
+	size_t lines[4];
+};
+
+static void
+run_keep(void *arg, const struct elog *l)
+{
+	struct smoke_ask ask = {.lane = lane_find("cuda"), .cache_type = "q8_0", .tokens = 4, .raw = true};
+	struct runs *r = arg;
+	struct smoke_verdict v;
+
+	assert_true(r->count < 4);
+	elog_judge(l, &ask, &v);
+	r->reasons[r->count] = v.reason;
+	r->lines[r->count++] = v.line;
+}
+
+static void
+each_run_of_a_file_is_judged_by_itself(void **state)
+{
+	static const struct {
+		const char *log;
+		enum reason reasons[3];
+	} files[] = {
+		{RUN("CUDA0") RUN("CUDA0"), {REASON_NONE, REASON_NONE}},
+		{RUN("CUDA0") RUN("  CPU"), {REASON_NONE, REASON_OP_ON_CPU}},
+		{RUN("  CPU") RUN("CUDA0") "Segmentation fault (core dumped)\n", {REASON_OP_ON_CPU, REASON_ENGINE_ABORT}},
+	};
+	struct elog *l = calloc(1, sizeof *l);
+	struct elog_stream *s;
+	struct runs r;
+	size_t i, k;
+
+	(void)state;
+	assert_non_null(l);
+	for (i = 0; i < str_count(files); i++) {
+		memset(&r, 0, sizeof r);
+		assert_int_equal(elog_open(l, &s, NULL), 0);
+		elog_each_run(s, run_keep, &r);
+		for (k = 0; k < strlen(files[i].log); k += 7)
+			elog_add(s, files[i].log + k, strlen(files[i].log + k) < 7 ? strlen(files[i].log + k) : 7);
+		elog_close(s);
+		run_keep(&r, l);
+		assert_int_equal(r.count, 2);
+		for (k = 0; k < 2; k++)
+			assert_int_equal(r.reasons[k], files[i].reasons[k]);
+		if (r.lines[0] != 0 && r.lines[1] != 0)
+			assert_true(r.lines[1] > r.lines[0]);
+	}
+	free(l);
+}
+
+/* Where one run is expected a second one is no part of it. */
+static void
+second_run_where_one_is_expected_is_no_pass(void **state)
+{
+	static const struct row rows[] = {
+		{"two good ones", "cuda", RUN("CUDA0") RUN("CUDA0"), 0, REASON_LOG_TOO_QUIET},
+		{"the second bad", "cuda", RUN("CUDA0") RUN("  CPU"), 0, REASON_LOG_TOO_QUIET},
+		{"one", "cuda", RUN("CUDA0"), 0, REASON_NONE},
+	};
+
+	(void)state;
+	rows_hold(rows, str_count(rows));
+}
+
 int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attention_of_every_layer_must_be_seen),
+		cmocka_unit_test(witnesses_that_contradict_each_other_are_no_pass),
+		cmocka_unit_test(device_behind_another_interface_is_another_class),
+		cmocka_unit_test(last_words_of_a_shell_are_an_abort),
+		cmocka_unit_test(each_run_of_a_file_is_judged_by_itself),
+		cmocka_unit_test(second_run_where_one_is_expected_is_no_pass),
 		cmocka_unit_test(machines_of_other_makers_pass_on_their_lane),
 		cmocka_unit_test(another_lane_s_device_is_no_pass),
 		cmocka_unit_test(layers_over_two_devices_pass_when_both_are_the_lane_s),

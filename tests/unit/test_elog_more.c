@@ -261,6 +261,24 @@ words_of_the_model_are_no_graph_that_was_computed(void **state)
 		REMAIN GRAPH WRITE SCORE("CUDA0") EVAL), REASON_LOG_TOO_QUIET);
 }
 
+/* A prompt is echoed before the first token, without a stamp: in a log of stamped lines the
+ * engine's own nodes have one. */
+static void
+words_of_the_prompt_are_no_graph_that_was_computed(void **state)
+{
+#define D "0.00.100.000 D "
+	static const char stamped[] = D DEVICE D OFFLOADED D "llama_kv_cache:      CUDA0 KV buffer size =     1.53 MiB\n"
+		D "llama_kv_cache: size =    1.53 MiB (  2048 cells,   2 layers,  1/1 seqs), K (q8_0):    0.53 MiB, V (f16):    1.00 MiB\n"
+		D RESERVED "0.00.100.000 I generate: n_ctx = 2048, n_batch = 2048, n_predict = 4, n_keep = 1\n";
+	char log[8192];
+
+	(void)state;
+	snprintf(log, sizeof log, "%s%s", stamped, GRAPH WRITE SCORE("CUDA0") D REMAIN EVAL);
+	assert_int_equal(cuda_reason(log), REASON_LOG_TOO_QUIET);
+	snprintf(log, sizeof log, "%s%s", stamped, D GRAPH D WRITE D SCORE("CUDA0") D REMAIN EVAL);
+	assert_int_equal(cuda_reason(log), REASON_NONE);
+}
+
 static void
 words_of_the_model_change_neither_device_nor_type_nor_layers(void **state)
 {
@@ -600,6 +618,7 @@ main(void)
 		cmocka_unit_test(every_computed_graph_must_show_its_attention),
 		cmocka_unit_test(words_of_the_model_hide_no_node_on_the_cpu),
 		cmocka_unit_test(words_of_the_model_are_no_graph_that_was_computed),
+		cmocka_unit_test(words_of_the_prompt_are_no_graph_that_was_computed),
 		cmocka_unit_test(words_of_the_model_change_neither_device_nor_type_nor_layers),
 		cmocka_unit_test(big_model_with_hundreds_of_unnamed_nodes_passes),
 		cmocka_unit_test(device_that_is_only_listed_is_not_the_one_used),
