@@ -403,7 +403,10 @@ start_failed(const char *text, int exit, struct tool_answer *out)
 	}
 	for (i = 0; i < str_count(words) && strstr(text, words[i]) == NULL; i++)
 		;
-	if (out->reason != REASON_TOOL_MISSING && (i < str_count(words) || exit == 127 || exit == 9009))
+	if (exit == 126)
+		tool_say(out, REASON_TOOL_BROKEN, "the tool for %s is there and can not be run (exit 126): %s",
+			tool_kind_name(out->kind), text);
+	else if (out->reason != REASON_TOOL_MISSING && (i < str_count(words) || exit == 127 || exit == 9009))
 		tool_say(out, REASON_TOOL_MISSING, "the tool for %s is not there (exit %d)",
 			tool_kind_name(out->kind), exit);
 }

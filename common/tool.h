@@ -72,7 +72,8 @@ struct tool_device {
 	char throttle[24];      /* reasons for slower clocks, as bits in hex; "" unknown */
 	bool mps;               /* one of them shares the device among its clients */
 	bool rows_failed;       /* a bad row of memory could not be exchanged: a broken card */
-	bool software;          /* by type, driver id, vendor id or name */
+	bool software;          /* by type, driver id, driver name, vendor id or name */
+	bool mesa_vendor;       /* Vulkan: Mesa's own vendor id, of software and of Apple's chips */
 	bool chip_differs;      /* the chip id is that of another architecture */
 	bool vgpu;              /* a virtual GPU profile */
 	bool conformant;        /* Vulkan: conformance version is not 0.0.0.0 */

@@ -124,6 +124,23 @@ list_line(char *line, struct tool_answer *out, int *card)
 	return true;
 }
 
+/* A doubled line makes two cards of one; no two have the same id. */
+static bool
+has_twins(struct tool_answer *out)
+{
+	int i, k;
+
+	for (i = 0; i < out->count; i++)
+		for (k = 0; k < i; k++)
+			if (out->device[i].uuid[0] != '\0' &&
+			    strcmp(out->device[i].uuid, out->device[k].uuid) == 0) {
+				tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "two devices have the id %s: a line stands there twice",
+					out->device[i].uuid);
+				return true;
+			}
+	return false;
+}
+
 void
 tool_read_smi_list(const char *text, size_t len, int exit, struct tool_answer *out)
 {
@@ -149,6 +166,8 @@ tool_read_smi_list(const char *text, size_t len, int exit, struct tool_answer *o
 	} else if (strange > 0) {
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "%d lines of nvidia-smi -L are cut or strange: %s",
 			strange, out->note[0]);
+	} else {
+		(void)has_twins(out);
 	}
 }
 
@@ -537,7 +556,7 @@ tool_read_smi_query(const char *text, size_t len, int exit, struct tool_answer *
 		   !tool_refused(refusals, str_count(refusals), text, out)) {
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "a row has another number of columns: %s",
 			out->note[0]);
-	} else {
+	} else if (!has_twins(out)) {
 		rows_judge(out);
 	}
 }
@@ -567,6 +586,8 @@ tool_read_nvcc(const char *text, size_t len, int exit, struct tool_answer *out)
 			if (n > 0 && n < sizeof out->version && strchr(at, '\n') != NULL) {
 				memcpy(out->version, p, n);
 				out->version[n] = '\0';
+				if (exit > 0)
+					tool_say(out, REASON_TOOL_BROKEN, "nvcc --version ended with exit %d", exit);
 				return;
 			}
 			/* before 11 this line is the last; without its end the release alone is sure */

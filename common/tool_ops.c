@@ -370,7 +370,7 @@ tool_read_adb(const char *text, size_t len, int exit, struct tool_answer *out)
 	char line[512], *p;
 	size_t pos = 0;
 	bool list = false;
-	int ready = 0, k;
+	int ready = 0, emulators = 0, k;
 
 	while (tool_line(text, len, &pos, line, sizeof line)) {
 		p = tool_trim(line);
@@ -381,8 +381,10 @@ tool_read_adb(const char *text, size_t len, int exit, struct tool_answer *out)
 		else if (strncmp(p, "* daemon", 8) == 0)
 			tool_note(out, "%s", p);
 	}
-	for (k = 0; k < out->count; k++)
+	for (k = 0; k < out->count; k++) {
 		ready += out->device[k].state[0] == '\0';
+		emulators += out->device[k].state[0] == '\0' && str_starts(out->device[k].uuid, "emulator-");
+	}
 	if (!list && !tool_refused(refusals, str_count(refusals), text, out))
 		tool_say(out, REASON_UNKNOWN_TOOL_FORMAT, "adb printed no list of devices (exit %d)", exit);
 	else if (list && out->count == 0)
@@ -390,4 +392,8 @@ tool_read_adb(const char *text, size_t len, int exit, struct tool_answer *out)
 	else if (list && ready == 0)
 		tool_say(out, tool_adb_reason(out->device[0].state), "%s is %s", out->device[0].uuid,
 			out->device[0].state);
+	else if (list && emulators == ready)
+		tool_say(out, REASON_EMULATOR, "each of the %d devices of adb is an emulator", ready);
+	else if (list && exit > 0)
+		tool_say(out, REASON_TOOL_BROKEN, "adb devices ended with exit %d", exit);
 }

@@ -115,7 +115,9 @@ agent_end(struct agent *a, struct tool_answer *out)
 	if ((isa = strstr(a->isa, "--gfx")) != NULL && d->features[0] == '\0' &&
 	    strchr(isa, ':') != NULL)
 		snprintf(d->features, sizeof d->features, "%.60s", strchr(isa, ':') + 1);
-	if (a->uuid[0] != '\0' && strcmp(a->uuid, "GPU-XX") != 0)
+	/* what has no id of its own: "GPU-XX", "GPU-ffffffffffffffff", zeros */
+	if (str_starts(a->uuid, "GPU-") && a->uuid[4 + strspn(a->uuid + 4, "0")] != '\0' &&
+	    a->uuid[4 + strspn(a->uuid + 4, "fF")] != '\0' && strcmp(a->uuid, "GPU-XX") != 0)
 		snprintf(d->uuid, sizeof d->uuid, "%s", a->uuid);
 	if (a->bdf >= 0)
 		snprintf(d->pci, sizeof d->pci, "%04x:%02x:%02x.%x",

@@ -74,8 +74,10 @@ value_read(struct tool_device *d, const char *key, const char *value)
 		snprintf(d->driver_id, sizeof d->driver_id, "MOLTENVK");
 	if (strcmp(key, "driverVersion") == 0 && d->driver[0] == '\0')
 		snprintf(d->driver, sizeof d->driver, "%.90s", value);
-	if (strcmp(key, "vendorID") == 0 && strtoul(value, NULL, 16) == 0x10005 && d->type == TYPE_UNKNOWN)
-		d->software = true; /* Mesa's own vendor id */
+	if (strcmp(key, "driverName") == 0 && tool_is_software_name(value))
+		d->software = true;
+	if (strcmp(key, "vendorID") == 0)
+		d->mesa_vendor = strtoul(value, NULL, 16) == 0x10005;
 	if (strcmp(key, "conformanceVersion") == 0)
 		d->conformant = strcmp(value, "0.0.0.0") != 0;
 }
@@ -83,7 +85,8 @@ value_read(struct tool_device *d, const char *key, const char *value)
 static void
 device_end(struct tool_device *d, struct tool_answer *out)
 {
-	d->software |= tool_is_software(d);
+	/* alone it says nothing: Honeykrisp is a driver of hardware, and has it too */
+	d->software |= tool_is_software(d) || (d->mesa_vendor && strcmp(d->driver_id, "MESA_HONEYKRISP") != 0);
 	if (!d->conformant)
 		tool_note(out, "%s has no conformant driver", d->name);
 	/* a virtual GPU of a vendor's own driver is a slice of a card */

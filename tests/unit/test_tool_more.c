@@ -35,6 +35,11 @@
 #define ISA(name) "  ISA Info:\n    ISA 1\n      Name:                    amdgcn-amd-amdhsa--" name "\n" \
 	"    ISA 2\n      Name:                    amdgcn-amd-amdhsa--gfx9-4-generic:sramecc+:xnack-\n"
 
+#define HONEYKRISP(n) \
+	"GPU" n ":\n\tapiVersion         = 1.4.313\n\tvendorID           = 0x10005\n" \
+	"\tdeviceType         = PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU\n\tdeviceName         = Apple M2 Max (G14C B1)\n" \
+	"\tdriverID           = DRIVER_ID_MESA_HONEYKRISP\n\tdriverName         = Honeykrisp\n"
+
 static const struct row {
 	enum tool_kind kind;
 	int exit;
@@ -53,6 +58,23 @@ static const struct row {
 	{TOOL_VULKANINFO, 127, REASON_TOOL_MISSING, 0, "sh: 1: vulkaninfo: not found\n"},
 	{TOOL_ADB_DEVICES, 1, REASON_TOOL_MISSING, 0, "'adb' is not recognized as an internal or external command,\r\n"},
 	{TOOL_NVCC, 127, REASON_TOOL_MISSING, 0, "sh: 1: nvcc: not found\n"},
+	{TOOL_NVCC, 126, REASON_TOOL_BROKEN, 0, "bash: /usr/local/cuda/bin/nvcc: Permission denied\n"},
+	{TOOL_ROCMINFO, 126, REASON_TOOL_BROKEN, 0, "sh: 1: rocminfo: Exec format error\n"},
+	{TOOL_NVCC, 1, REASON_TOOL_BROKEN, 0, "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.8, V12.8.61\nBuild cuda_12.8.r12.8/compiler.1_0\n"},
+	/* one card, its line there twice */
+	{TOOL_NVIDIA_SMI_L, 0, UNKNOWN, 2, LIST("NVIDIA H200") LIST("NVIDIA H200")},
+	{TOOL_NVIDIA_SMI_QUERY, 0, UNKNOWN, 2, "name, uuid\nNVIDIA H200, " ID "\nNVIDIA H200, " ID "\n"},
+	/* drivers of Vulkan by more than one sign */
+	{TOOL_VULKANINFO, 0, NONE, 1, VULKAN HONEYKRISP("0")},
+	{TOOL_VULKANINFO, 0, NONE, 2, VULKAN HONEYKRISP("0") DEVICE("1", "llvmpipe (LLVM 20.1.8, 128 bits)", "CPU", "MESA_LLVMPIPE")},
+	{TOOL_VULKANINFO, 0, REASON_SOFTWARE_DEVICE, 1, VULKAN "GPU0:\n\tvendorID           = 0x10005\n\tdeviceType         = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU\n"
+		"\tdeviceName         = NVIDIA H200\n\tdriverID           = DRIVER_ID_NVIDIA_PROPRIETARY\n"},
+	{TOOL_VULKANINFO, 0, REASON_SOFTWARE_DEVICE, 1, VULKAN "GPU0:\n\tvendorID           = 0x10de\n\tdeviceType         = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU\n"
+		"\tdeviceName         = A card\n\tdriverID           = DRIVER_ID_NEW\n\tdriverName         = llvmpipe\n"},
+	/* phones */
+	{TOOL_ADB_DEVICES, 0, REASON_EMULATOR, 1, "List of devices attached\nemulator-5554          device product:sdk_gphone64_arm64 model:sdk_gphone64 transport_id:1\n"},
+	{TOOL_ADB_DEVICES, 0, NONE, 2, "List of devices attached\nemulator-5554\tdevice\nR5CT1234ABC\tdevice\n"},
+	{TOOL_ADB_DEVICES, 1, REASON_TOOL_BROKEN, 1, "List of devices attached\nR5CT1234ABC\tdevice\n"},
 	/* refusals */
 	{TOOL_NVIDIA_SMI_L, 17, REASON_NO_PERMISSION, 0, "Failed to initialize NVML: GPU access blocked by the operating system\n"},
 	{TOOL_NVIDIA_SMI_L, 12, REASON_DRIVER_MISSING_ON_HOST, 0, "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly installed\n"},
@@ -313,6 +335,29 @@ nvcc_without_its_last_end_of_line_tells_the_release(void **state)
 	assert_string_equal(answer(TOOL_NVCC, text, sizeof text - 1, 0)->version, "10.2");
 }
 
+/* Graphics inside of processors have none, and each says so in its own way. */
+static void
+an_id_of_no_use_is_no_id(void **state)
+{
+	static const char *const ids[] = {"GPU-XX", "GPU-ffffffffffffffff", "GPU-0000000000000000"};
+	static const char text[] = ROCM AGENT("gfx1151", "AMD Radeon 8060S Graphics", "GPU", CHIP("5510(0x1586)", "50688")) "*** Done ***\n";
+	const struct tool_answer *a;
+	char copy[4096], *at;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(ids); i++) {
+		at = strstr(text, "gfx1151");
+		assert_non_null(at);
+		at = strstr(at, "GPU-XX");
+		assert_non_null(at);
+		snprintf(copy, sizeof copy, "%.*s%s%s", (int)(at - text), text, ids[i], at + strlen("GPU-XX"));
+		a = answer(TOOL_ROCMINFO, copy, strlen(copy), 0);
+		assert_int_equal(a->reason, NONE);
+		assert_string_equal(a->device[0].uuid, "");
+	}
+}
+
 static void
 the_name_of_a_driver_has_one_form(void **state)
 {
@@ -529,6 +574,7 @@ main(void)
 		cmocka_unit_test(cards_of_the_field_are_read_as_a_person_reads_them),
 		cmocka_unit_test(a_lone_enabled_is_no_mode_of_slices),
 		cmocka_unit_test(nvcc_without_its_last_end_of_line_tells_the_release),
+		cmocka_unit_test(an_id_of_no_use_is_no_id),
 		cmocka_unit_test(the_name_of_a_driver_has_one_form),
 		cmocka_unit_test(sixteen_cards_of_seven_slices_fit),
 		cmocka_unit_test(words_of_a_tool_that_saw_no_gpu_beat_its_exit_code),
