@@ -86,6 +86,14 @@ backend_matches(const struct lane *lane, const char *backend)
 	return glob_matches(lane->kv_device, backend, strlen(backend) == BACKEND_CUT);
 }
 
+/* The BLAS backend computes on the CPU. */
+static bool
+attn_is_right(const struct lane *lane, const char *backend)
+{
+	return backend_matches(lane, backend) ||
+		(lane->api == API_CPU && strcmp(backend, "BLAS") == 0);
+}
+
 /* ---- words ---- */
 
 static void verdict(struct judge *j, enum reason r, const char *fmt, ...) PRINTF(3, 4);
@@ -394,6 +402,17 @@ is_used(const struct elog *l, const char *device)
 	return i < l->used_count;
 }
 
+/* The scheduler cuts names: "Vulka" is any of them. */
+static bool
+begins_used(const struct elog *l, const char *backend)
+{
+	int i;
+
+	for (i = 0; i < l->used_count && !str_starts(l->used[i].name, backend); i++)
+		;
+	return i < l->used_count;
+}
+
 /* Words about the same thing that contradict each other: the layers of the cache, and the
  * devices that the engine says it uses. */
 static bool
@@ -415,10 +434,18 @@ check_witnesses(struct judge *j)
 		return false;
 	for (i = 0; i < l->kv_count && !is_used(l, l->kv[i].device); i++)
 		;
-	if (i < l->kv_count || l->kv_count == 0)
+	if (i == l->kv_count && l->kv_count > 0) {
+		verdict(j, REASON_KV_NOT_ON_DEVICE, "the cache is on %s, and the engine says that it uses %s",
+			l->kv[0].device, l->device);
+		return true;
+	}
+	for (i = 0; i < l->attn_count && !begins_used(l, l->attn[i].backend); i++)
+		;
+	if (i < l->attn_count || l->attn_count == 0 || !attn_is_right(j->ask->lane, l->attn[0].backend))
 		return false;
-	verdict(j, REASON_KV_NOT_ON_DEVICE, "the cache is on %s, and the engine says that it uses %s", l->kv[0].device,
+	verdict(j, REASON_KV_NOT_ON_DEVICE, "attention on %s, and the engine says that it uses %s", l->attn[0].backend,
 		l->device);
+	j->out->line = l->attn[0].line;
 	return true;
 }
 
@@ -439,14 +466,6 @@ check_kv_place(struct judge *j)
 		"%s cache on %s, which is not the %s lane's device", j->ask->cache_type,
 		where, j->ask->lane->name);
 	return true;
-}
-
-/* The BLAS backend computes on the CPU. */
-static bool
-attn_is_right(const struct lane *lane, const char *backend)
-{
-	return backend_matches(lane, backend) ||
-		(lane->api == API_CPU && strcmp(backend, "BLAS") == 0);
 }
 
 /* "MUL_MAT kq*" against an op and a tensor, both of which the engine may have cut. */

@@ -329,6 +329,9 @@ void
 elog_on_error_prefix(struct parse *p, const struct span *caps, int arg)
 {
 	(void)caps, (void)arg;
+	/* llama-completion says n_remain with each token, and never this word */
+	if (p->talking)
+		return;
 	p->l->error_prefix = true;
 	elog_set_error(p);
 }

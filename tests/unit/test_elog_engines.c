@@ -383,6 +383,9 @@ witnesses_that_contradict_each_other_are_no_pass(void **state)
 		{"of the second cache", "cuda", ON(H200) LAYER("0", "CUDA0") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") LAYER("1", "CPU") BUFFER("CUDA0", "1.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_KV_NOT_ON_DEVICE},
 		{"in the dry pass only", "cuda", ON(H200) LAYER("1", "CPU") BUFFER("CUDA0", "0.00") CONTEXT LAYER("1", "CUDA0") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
 		{"another card is used", "cuda", ON("CUDA1 (NVIDIA H200) (0000:00:07.0)") BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"attention on another card", "cuda", ON(H200) BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") COMPUTE("CUDA0") SPLITS GRAPH("CUDA1") EVAL, 0, REASON_KV_NOT_ON_DEVICE},
+		{"the model says Error:", "cuda", CUDA GRAPH("CUDA0") "n_remain: 3\nError: no such thing\n" EVAL, 0, REASON_NONE},
+		{"llama-cli says Error:", "cuda", CUDA GRAPH("CUDA0") "Error: no such thing\n" EVAL, 0, REASON_ENGINE_ERROR},
 		{"one of two cards is used", "cuda", USING("CUDA1 (NVIDIA H200) (0000:00:07.0)") ON(H200) BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
 		{"a cache of no layers is of no type", "cuda", ON(H200) "llama_kv_cache: size =    0.00 MiB ( 64000 cells,   0 layers,  1/1 seqs), K (bf16):    0.00 MiB, V (bf16):    0.00 MiB\n"
 			BUFFER("CUDA0", "136.00") SIZE("q8_0", "q8_0") TAIL, 0, REASON_NONE},
