@@ -20,7 +20,7 @@
 #include "common/lane.h"
 #include "common/suite.h"
 
-#define ELOG_VERSION 3        /* of the pattern table; stands in the report */
+#define ELOG_VERSION 4        /* of the pattern table; stands in the report */
 #define ELOG_MAX_BUFFERS 16
 #define ELOG_MAX_PLACES 64
 #define ELOG_MAX_BACKENDS 16

@@ -58,6 +58,24 @@ for cut in 1 10 100 500 828 829 1000 $((n - 200)) $((n - 20)) $((n - 8)) $((n - 
 	head -n "$cut" "$f" | controller appraise -l cuda -s llama.cpp -t q8_0 - >/dev/null && fail "cut at line $cut it passes"
 done
 
+# several runs in one file: each is judged, and one that is no pass decides
+bad=$logs/h200-cuda-fork-96dd1a8-fa-off-tbq3_0.log
+cat "$f" "$f" >"$T/two.log"
+controller appraise -l cuda -s llama.cpp -t q8_0 "$T/two.log" >"$T/out" || fail "two good runs pass"
+has "$T/out" "run 2 of the 2 in the file"
+cat "$f" "$bad" >"$T/two.log"
+controller appraise -l cuda -s llama.cpp -t q8_0 - <"$T/two.log" >"$T/out"; status 1 $? "a bad run behind a good one"
+has "$T/out" "run 2 of the 2 in the file"
+cat "$bad" "$f" >"$T/two.log"
+controller appraise -l cuda -s llama.cpp -t q8_0 "$T/two.log" >"$T/out"; status 1 $? "a good run behind a bad one"
+has "$T/out" "run 1 of the 2 in the file"
+# what is lost, and what a shell says of the end
+sed '/MUL_MAT): *kq-1 /d' "$f" >"$T/lost.log"
+controller appraise -l cuda -s llama.cpp -t q8_0 "$T/lost.log" >"$T/out"; status 3 $? "scores of one layer are lost"
+{ cat "$f"; echo "Segmentation fault (core dumped)"; } >"$T/crash.log"
+controller appraise -l cuda -s llama.cpp -t q8_0 "$T/crash.log" >"$T/out"; status 1 $? "a crash behind the end"
+has "$T/out" "engine_abort"
+
 # A log larger than the memory it may have: all of it is read, and the last of its lines counts.
 node='node # 99 (   MUL_MAT): kq-0 (   1K) [  CPU         ] use=1,c=1:'
 at=$(grep -n 'perf_print' "$f" | head -n 1)

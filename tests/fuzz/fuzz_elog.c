@@ -99,6 +99,30 @@ pieces_hold(const char *text, size_t size, const struct elog *whole)
 	must(memcmp(whole, &parts, sizeof parts) == 0);
 }
 
+static void
+run_holds(void *arg, const struct elog *run)
+{
+	*(int *)arg += 1;
+	verdicts_hold(run);
+}
+
+/* Each run of a file is one; where only the first is wanted, a second is said to be there. */
+static void
+runs_hold(const char *text, size_t size, const struct elog *whole)
+{
+	static struct elog last;
+	struct elog_stream *s = NULL;
+	int runs = 0;
+
+	if (tool_is_utf16(text, size) || elog_open(&last, &s, NULL))
+		return;
+	elog_each_run(s, run_holds, &runs);
+	elog_add(s, text, size);
+	elog_close(s);
+	run_holds(&runs, &last);
+	must((runs > 1) == (whole->next_run > 0));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -112,6 +136,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	facts_hold(&l);
 	verdicts_hold(&l);
 	pieces_hold(text, size, &l);
+	runs_hold(text, size, &l);
 	n = elog_help_types(text, size, names, (int)str_count(names));
 	must(n >= 0 && n <= (int)str_count(names));
 	for (i = 0; i < n; i++)
