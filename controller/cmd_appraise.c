@@ -67,7 +67,7 @@ run_judge(void *arg, const struct elog *run)
 {
 	struct appraisal *a = arg;
 	struct smoke_ask ask = raw_ask(a);
-	struct smoke_verdict v;
+	struct smoke_verdict v = {0};
 
 	a->runs++;
 	elog_judge(run, &ask, &v);

@@ -59,14 +59,14 @@ for cut in 1 10 100 500 828 829 1000 $((n - 200)) $((n - 20)) $((n - 8)) $((n - 
 done
 
 # several runs in one file: each is judged, and one that is no pass decides
-bad=$logs/h200-cuda-fork-96dd1a8-fa-off-tbq3_0.log
+other=$logs/h200-cuda-fork-96dd1a8-fa-off-tbq3_0.log
 cat "$f" "$f" >"$T/two.log"
 controller appraise -l cuda -s llama.cpp -t q8_0 "$T/two.log" >"$T/out" || fail "two good runs pass"
 has "$T/out" "run 2 of the 2 in the file"
-cat "$f" "$bad" >"$T/two.log"
+cat "$f" "$other" >"$T/two.log"
 controller appraise -l cuda -s llama.cpp -t q8_0 - <"$T/two.log" >"$T/out"; status 1 $? "a bad run behind a good one"
 has "$T/out" "run 2 of the 2 in the file"
-cat "$bad" "$f" >"$T/two.log"
+cat "$other" "$f" >"$T/two.log"
 controller appraise -l cuda -s llama.cpp -t q8_0 "$T/two.log" >"$T/out"; status 1 $? "a good run behind a bad one"
 has "$T/out" "run 1 of the 2 in the file"
 # what is lost, and what a shell says of the end
