@@ -159,6 +159,12 @@ run_wrong(const struct run *r, const struct section *s, const char *glob, struct
 		judgement_set(out, REASON_UNKNOWN_TOOL_FORMAT, "%s", r->a.detail);
 	else if (b == NULL && r->a.reason == REASON_TOOL_SAW_NO_GPU)
 		judgement_set(out, r->a.reason, "%s was not tested: %.200s", r->op, r->a.detail);
+	else if (s->dropped > 0) {
+		/* a case on another device, or a wrong one, may be among what was cut out */
+		judgement_set(out, REASON_UNKNOWN_TOOL_FORMAT, "the test of %s printed %llu bytes more than is kept",
+			r->op, (unsigned long long)s->dropped);
+		snprintf(out->hint, sizeof out->hint, "raise log_cap_bytes, or find what floods");
+	}
 	else if (b == NULL && r->a.backend_count > 0)
 		judgement_set(out, REASON_BACKEND_NOT_PRESENT, "the engine has no backend %s: %s was not tested",
 			r->backend, r->op);

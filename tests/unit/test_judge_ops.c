@@ -32,6 +32,8 @@ suite_of(const char *ops)
 	return s;
 }
 
+static uint64_t dropped; /* of the next run */
+
 /* A log of one run of the tool; more may follow. */
 static size_t
 run_add(char *log, size_t size, const char *op, const char *backend, const char *text, size_t len,
@@ -45,7 +47,7 @@ run_add(char *log, size_t size, const char *op, const char *backend, const char 
 	if (len > 0 && text[len - 1] != '\n')
 		log[n++] = '\n';
 	return n + (size_t)snprintf(log + n, size - n, B "end {\"exit\":%d,\"signal\":0,\"ms\":1,\"bytes\":%zu,"
-		"\"dropped\":0}\n", exit, len);
+		"\"dropped\":%llu}\n", exit, len, (unsigned long long)dropped);
 }
 
 static enum reason
@@ -150,6 +152,22 @@ a_wrong_case_fails_and_a_missing_end_is_incomplete(void **state)
 	free(text);
 }
 
+/* The end and its summary are there, and nobody saw all of its cases. */
+static void
+a_test_whose_middle_was_cut_out_is_no_pass(void **state)
+{
+	(void)state;
+	assert_int_equal(judged_file("{\"op\":\"ATTN_SCORE_QJL\"}", "cpu", "ATTN_SCORE_QJL", "CPU",
+		"cpu-attn-score-qjl.txt", 0), REASON_NONE);
+	dropped = 23000000;
+	assert_int_equal(judged_file("{\"op\":\"ATTN_SCORE_QJL\"}", "cpu", "ATTN_SCORE_QJL", "CPU",
+		"cpu-attn-score-qjl.txt", 0), REASON_UNKNOWN_TOOL_FORMAT);
+	/* what is left still fails first */
+	assert_int_equal(judged_file("{\"op\":\"SOFT_MAX\"}", "cuda", "SOFT_MAX", "CUDA0", "cuda-one-fail.txt", 1),
+		REASON_OP_MISMATCH);
+	dropped = 0;
+}
+
 static void
 every_op_of_the_suite_must_have_its_run(void **state)
 {
@@ -166,6 +184,7 @@ main(void)
 		cmocka_unit_test(types_are_looked_for_by_name),
 		cmocka_unit_test(what_did_not_run_on_the_lane_is_no_pass),
 		cmocka_unit_test(a_wrong_case_fails_and_a_missing_end_is_incomplete),
+		cmocka_unit_test(a_test_whose_middle_was_cut_out_is_no_pass),
 		cmocka_unit_test(every_op_of_the_suite_must_have_its_run),
 	};
 
