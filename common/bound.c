@@ -1,5 +1,6 @@
 #include "common/bound.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,22 @@ differs(const char *a, const char *b, const char *what, struct judgement *out)
 	return true;
 }
 
+/* A probe that came to no end of its own says nothing, whatever it printed. */
+static void
+look_ended(const struct section *s, struct tool_answer *a)
+{
+	if (s->timed_out) {
+		a->reason = REASON_PROBE_TIMEOUT;
+		snprintf(a->detail, sizeof a->detail, "its driver did not answer in time");
+	} else if (s->signal != 0) {
+		a->reason = REASON_PROBE_CRASHED;
+		snprintf(a->detail, sizeof a->detail, "its driver's library died of signal %d", s->signal);
+	} else if (s->dropped > 0) {
+		a->reason = REASON_UNKNOWN_TOOL_FORMAT;
+		snprintf(a->detail, sizeof a->detail, "its driver printed more than is kept");
+	}
+}
+
 static bool
 state_changed(const struct tool_answer *a, const struct tool_answer *b, struct judgement *out)
 {
@@ -107,8 +124,7 @@ bound_judge(const char *log, size_t len, const struct lane *lane, struct bound *
 			k++;
 		if (is_look(&s, bound_probe(lane->api))) {
 			tool_parse(TOOL_PROBE, s.body, s.len, s.exit, &looks[n > 0]);
-			if (s.timed_out || s.signal != 0)
-				looks[n > 0].reason = REASON_PROBE_CRASHED;
+			look_ended(&s, &looks[n > 0]);
 			first = n == 0 ? k : first;
 			last = k;
 			n++;

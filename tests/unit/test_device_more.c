@@ -668,6 +668,32 @@ device_of_a_gate_is_the_same_before_and_after(void **state)
 	}
 }
 
+/* What it printed before it was stopped may be as good as before. */
+static void
+look_without_an_end_is_no_answer(void **state)
+{
+	static const char good[] = "{\"probe\":\"nvml\",\"schema\":1," BOOT "\"error\":null,\"devices\":[" BEFORE "]}\n";
+	static const struct {
+		int signal;
+		bool timed_out;
+		const char *says;
+	} rows[] = {{9, true, "in time"}, {11, false, "signal 11"}};
+	struct bound b;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < str_count(rows); i++) {
+		facts("");
+		look(BOOT, BEFORE);
+		ran("\"cuda-verify\"", "work", 0, 0, false);
+		ran(LOOK, good, rows[i].signal ? -1 : 0, rows[i].signal, rows[i].timed_out);
+		assert_int_equal(bound(&b), REASON_DEVICE_CHANGED);
+		assert_int_equal(j.outcome, OUTCOME_INCOMPLETE);
+		if (strstr(j.detail, rows[i].says) == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", j.detail, rows[i].says);
+	}
+}
+
 static void
 work_outside_of_both_looks_is_unbound(void **state)
 {
@@ -807,6 +833,7 @@ main(void)
 		cmocka_unit_test(tool_that_is_absent_or_writes_ids_with_hyphens_is_no_difference),
 		cmocka_unit_test(no_beginning_of_a_good_log_is_a_pass),
 		cmocka_unit_test(device_of_a_gate_is_the_same_before_and_after),
+		cmocka_unit_test(look_without_an_end_is_no_answer),
 		cmocka_unit_test(work_outside_of_both_looks_is_unbound),
 		cmocka_unit_test(many_uuids_in_a_variable_explain_hidden_cards),
 		cmocka_unit_test(a_long_value_fakes_as_a_short_one_does),
