@@ -45,7 +45,7 @@ const struct conf_row conf_rows[CONF_COUNT] = {
 	[CONF_SMOKE_TIMEOUT] = {"work", "smoke_timeout_s", 1, DAY_S, 600, "seconds",
 		"one run of the engine"},
 	[CONF_FIXTURE_TIMEOUT] = {"work", "fixture_timeout_s", 1, DAY_S, 600, "seconds",
-		"the kernel fixtures"},
+		"the kernel fixtures; the engine's own test of one op"},
 	[CONF_KEEP_DAYS] = {"spool", "keep_days", 0, 36500, 14, "days",
 		"an acknowledged job's files are kept so long; others for ever"},
 	[CONF_SPOOL_BYTES] = {"spool", "max_bytes", MIB, 1024 * GIB, 10 * GIB, "bytes",

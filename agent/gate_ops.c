@@ -21,7 +21,8 @@ op_run(const struct work *w, struct transcript *t, const char *path, const struc
 	if (o->params == NULL)
 		argv[6] = NULL;
 	lane_device(w->lane, backend, sizeof backend);
-	return engine_run(w, t, argv, OPS_TIMEOUT_MS, e);
+	return engine_run(w, t, argv, w->ask->fixture_timeout_ms ? w->ask->fixture_timeout_ms
+		: OPS_TIMEOUT_MS, e);
 }
 
 /* Counts and errors, as the log has them, become a part of the report. */
