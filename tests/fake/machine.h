@@ -2,7 +2,7 @@
  * machine - what stand-in libraries of a recorded machine share: NAME.json of the folder
  * that VERIFY_MACHINE names, read once.  A library that uses it exports verify_simulated.
  * VERIFY_FAULT=crash|hang|flood plays a driver that does so in its first call, and so does
- * a member "fault" of the file.
+ * a member "fault" of the file; VERIFY_FAULT_WHEN=FILE only once that file is there.
  */
 #ifndef TESTS_FAKE_MACHINE_H
 #define TESTS_FAKE_MACHINE_H
@@ -56,14 +56,15 @@ machine_fault(const char *fault)
 static __attribute__((unused)) void
 machine_load(const char *file)
 {
-	const char *dir = getenv("VERIFY_MACHINE");
+	const char *dir = getenv("VERIFY_MACHINE"), *when = getenv("VERIFY_FAULT_WHEN");
 	char path[4096], *text;
 	long n;
 	FILE *f;
 
 	if (machine != NULL)
 		return;
-	machine_fault(getenv("VERIFY_FAULT"));
+	if (when == NULL || access(when, F_OK) == 0)
+		machine_fault(getenv("VERIFY_FAULT"));
 	snprintf(path, sizeof path, "%s/%s", dir ? dir : "", file);
 	if ((f = fopen(path, "re")) == NULL)
 		return;

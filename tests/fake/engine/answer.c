@@ -9,14 +9,20 @@
  * that order is printed.  The file's path is relative to the machine's folder.  Edits, "-" for
  * none, are FROM=>TO, with | between them, made in every line; the row's file is then
  * another's recording and the first line says what was put in.
+ *
+ * Instead of an exit code, for what comes after all of it: sigN (it dies of that signal), hang
+ * (it never ends), flood (24 MB more).
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COLUMNS 6
 #define EDITS 8
 #define LINE 65536
+#define FLOOD 24000000
 
 struct edit {
 	const char *from, *to;
@@ -98,6 +104,29 @@ line_put(const char *p, const struct edit *v, int n, FILE *to)
 	}
 }
 
+/* The exit code, when it comes to one. */
+static int
+end(const char *how, FILE *to)
+{
+	static const char again[] = "simulated engine: this line comes again and again, as a fault\n";
+	size_t n;
+	int number;
+
+	if (strcmp(how, "flood") == 0)
+		for (n = 0; n < FLOOD; n += sizeof again - 1)
+			fputs(again, to);
+	if (fflush(to) != 0)
+		return 2;
+	if (strncmp(how, "sig", 3) == 0) {
+		number = (int)strtol(how + 3, NULL, 10);
+		signal(number, SIG_DFL); /* a sanitizer would make an exit code of it */
+		raise(number);
+	}
+	while (strcmp(how, "hang") == 0)
+		pause();
+	return (int)strtol(how, NULL, 10);
+}
+
 static int
 answer(const char *dir, char *row[COLUMNS])
 {
@@ -120,7 +149,7 @@ answer(const char *dir, char *row[COLUMNS])
 	while (fgets(line, sizeof line, f) != NULL)
 		line_put(line, edits, n, to);
 	fclose(f);
-	return fflush(to) != 0 ? 2 : (int)strtol(row[3], NULL, 10);
+	return end(row[3], to);
 }
 
 int
