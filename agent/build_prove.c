@@ -40,6 +40,46 @@ out:
 	return rc;
 }
 
+/* What a file is that is no ELF file, by how it begins; NULL: nothing that is known. */
+static const char *
+file_kind(const char *path)
+{
+	static const struct {
+		const char *start, *kind;
+	} rows[] = {
+		{"MZ", "a PE file, of Windows"}, {"\xcf\xfa\xed\xfe", "a Mach-O file, of macOS"},
+		{"\xca\xfe\xba\xbe", "a Mach-O file, of macOS"}, {"#!", "a script"}, {"!<arch>", "an archive"},
+	};
+	char text[8] = "";
+	const char *kind = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	size_t i;
+
+	for (i = 0; n > 0 && i < str_count(rows); i++)
+		if (str_starts(text, rows[i].start))
+			kind = rows[i].kind;
+	if (fd >= 0)
+		close(fd);
+	return kind;
+}
+
+/* Says of a file that could not be read as an ELF file what it is instead. */
+static int
+kind_say(const char *path, const char *name, const struct target *t, struct err *e)
+{
+	char must[32];
+	const char *kind = file_kind(path);
+
+	if (kind == NULL)
+		return -1;
+	if (t->elf_machine == 0)
+		return err_set(e, ERR_PARSE, "%s is %s, which this agent can not look into", name, kind);
+	elf_machine_name(t->elf_machine, must, sizeof must);
+	return err_set(e, ERR_PARSE, "%s is %s, not an ELF file for %s, which %s needs", name, kind, must,
+		t->name);
+}
+
 static int
 machine_check(const struct build_artifact *a, const struct target *t, enum reason *why,
 	struct err *e)
@@ -49,8 +89,13 @@ machine_check(const struct build_artifact *a, const struct target *t, enum reaso
 	if (a->machine == t->elf_machine)
 		return 0;
 	elf_machine_name(a->machine, is, sizeof is);
-	elf_machine_name(t->elf_machine, must, sizeof must);
 	*why = REASON_ARTIFACT_WRONG_MACHINE;
+	if (t->elf_machine == 0) {
+		err_set(e, ERR_INTEGRITY, "%s is an ELF file for %s, and %s needs programs of %s for %s",
+			a->name, is, t->name, t->os, t->arch);
+		return err_hint(e, "run this lane on a %s host", t->os);
+	}
+	elf_machine_name(t->elf_machine, must, sizeof must);
 	return err_set(e, ERR_INTEGRITY, "%s is for %s, and %s needs %s", a->name, is,
 		t->name, must);
 }
@@ -70,7 +115,7 @@ program_add(const char *bin_dir, const char *name, const struct target *t,
 	if (artifact_read(bin_dir, name, true, a, e)) {
 		build_why(e, e->code == ERR_PARSE ? REASON_ARTIFACT_WRONG_MACHINE
 						  : REASON_ARTIFACT_MISSING, why);
-		return -1;
+		return e->code == ERR_PARSE ? kind_say(path, name, t, e) : -1;
 	}
 	b->artifact_count++;
 	return machine_check(a, t, why, e);

@@ -535,9 +535,12 @@ program_for_another_machine_is_refused(void **state)
 
 	w->ask.target = target_find(ELSEWHERE);
 	bad(w, REASON_ARTIFACT_WRONG_MACHINE, "llama-tiny is for ");
+	w->ask.target = target_find("windows-x64-cpu");
+	bad(w, REASON_ARTIFACT_WRONG_MACHINE, "llama-tiny is an ELF file for ");
+	bad(w, REASON_ARTIFACT_WRONG_MACHINE, "needs programs of Windows for x86_64");
 	w->ask.target = target_find(HERE);
 	w->ask.programs = script;
-	bad(w, REASON_ARTIFACT_WRONG_MACHINE, "not an ELF file");
+	bad(w, REASON_ARTIFACT_WRONG_MACHINE, "llama-script is a script, not an ELF file for ");
 }
 
 static void
