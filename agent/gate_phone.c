@@ -11,6 +11,7 @@
 
 #include "agent/elf.h"
 #include "agent/gate.h"
+#include "common/agree.h"
 #include "common/phone.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -170,7 +171,7 @@ gate_phone_device(struct work *w, struct gate *g)
 	struct phone p = {.w = w, .t = gate_open(w, g, "device")};
 	const char *wanted = w->job->device != NULL ? w->job->device : getenv("ANDROID_SERIAL");
 	struct tool_answer *a = calloc(1, sizeof *a);
-	char path[GATE_PATH], *text = NULL;
+	char path[GATE_PATH] = "", *text = NULL;
 	struct err e = {0};
 	size_t len;
 
@@ -195,8 +196,11 @@ gate_phone_device(struct work *w, struct gate *g)
 		gate_say(p.t, gate_reason_of(&e), e.hint, "%s", e.msg);
 	gate_close(w, g, p.t);
 	free(a);
-	if (g->j.outcome == OUTCOME_PASS && plat_read_file(path, 64u << 20, &text, &len, &e) == 0)
-		phone_device_facts(text, len, w->target, &w->device);
+	if (path[0] != '\0' && plat_read_file(path, 64u << 20, &text, &len, &e) == 0) {
+		if (g->j.outcome == OUTCOME_PASS)
+			phone_device_facts(text, len, w->target, &w->device);
+		w->device.simulated = agree_simulated(text, len); /* also of one that was refused */
+	}
 	free(text);
 }
 

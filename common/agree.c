@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "common/json.h"
+#include "common/phone.h"
 #include "common/transcript.h"
 
 #define QUERY "--query-gpu=index,name,uuid,pci.bus_id,driver_version,vbios_version,compute_cap," \
@@ -326,7 +327,7 @@ agree_simulated(const char *log, size_t len)
 	bool found = log_fact(log, len, "simulated", word, sizeof word) && word[0] != '\0';
 
 	while (!found && transcript_next(log, len, &pos, &s, NULL) == 1) {
-		found = strcmp(s.kind, "run") == 0 && run_simulated(&s);
+		found = (strcmp(s.kind, "run") == 0 && run_simulated(&s)) || phone_simulated(&s);
 		section_fini(&s);
 	}
 	return found;

@@ -101,6 +101,8 @@ phone_output(const struct section *s, const char **out, size_t *len, int *exit)
 
 /* ---- what it says of itself ---- */
 
+#define SIMULATED "ro.verify.simulated"
+
 /* Value of a line "[ro.product.model]: [Pixel 8]". */
 static void
 prop(const char *text, size_t len, const char *key, char *out, size_t size)
@@ -158,10 +160,12 @@ static const struct sign {
 	{"ro.build.fingerprint", "generic/google_sdk", false},
 	{"ro.build.fingerprint", "generic_x86", false},
 	{"ro.build.fingerprint", "/emulator", false},
+	{"ro.build.fingerprint", "/sdk_gphone", false},
 	{"ro.build.fingerprint", "cuttlefish", false},
 	{"ro.hardware.vulkan", "ranchu", false},
 	{"ro.hardware.egl", "emulation", false},
 	{"ro.hardware.gralloc", "goldfish", false},
+	{"ro.hardware.gralloc", "ranchu", false},
 	{"init.svc.qemud", "running", true},
 	{"init.svc.goldfish-logcat", "", false},
 };
@@ -219,6 +223,8 @@ props_read(const char *text, size_t len, struct phone_facts *out)
 		if (value[0] != '\0')
 			str_show(rows[i].to, rows[i].size, value, strlen(value));
 	}
+	prop(text, len, SIMULATED, value, sizeof value);
+	out->simulated = value[0] != '\0';
 	sign_find(signs, str_count(signs), text, len, out->emulator, sizeof out->emulator);
 	sign_find(soft_signs, str_count(soft_signs), text, len, out->software,
 		sizeof out->software);
@@ -228,14 +234,15 @@ props_read(const char *text, size_t len, struct phone_facts *out)
 static const struct driver {
 	int id;
 	const char *name;
-	bool software;
+	bool software, virtual; /* virtual: the graphics of a host behind a virtual machine */
 } drivers[] = {
-	{7, "imagination-proprietary", false}, {8, "qualcomm-proprietary", false},
-	{9, "arm-proprietary", false}, {10, "google-swiftshader", true},
-	{11, "ggp-proprietary", false}, {13, "mesa-llvmpipe", true},
-	{16, "juice-proprietary", false}, {18, "mesa-turnip", false}, {19, "mesa-v3dv", false},
-	{20, "mesa-panvk", false}, {21, "samsung-proprietary", false}, {22, "mesa-venus", false},
-	{25, "imagination-open-source-mesa", false},
+	{7, "imagination-proprietary", false, false}, {8, "qualcomm-proprietary", false, false},
+	{9, "arm-proprietary", false, false}, {10, "google-swiftshader", true, false},
+	{11, "ggp-proprietary", false, false}, {13, "mesa-llvmpipe", true, false},
+	{16, "juice-proprietary", false, false}, {18, "mesa-turnip", false, false},
+	{19, "mesa-v3dv", false, false}, {20, "mesa-panvk", false, false},
+	{21, "samsung-proprietary", false, false}, {22, "mesa-venus", false, true},
+	{25, "imagination-open-source-mesa", false, false},
 };
 /* deviceType numbers of a hardware device. */
 #define TYPE_IS_HARDWARE(t) ((t) == 1 || (t) == 2)
@@ -264,8 +271,12 @@ vkjson_read(const char *text, size_t len, struct phone_facts *out)
 			? json_str(driver, "driverInfo") : "");
 		if (!TYPE_IS_HARDWARE(type) && type >= 0)
 			snprintf(out->software, sizeof out->software, "deviceType is %d", type);
+		if (strstr(name, "Emulator") != NULL || strcasestr(name, "gfxstream") != NULL)
+			snprintf(out->emulator, sizeof out->emulator, "its GPU is %.100s", out->gpu);
 		for (i = 0; i < str_count(drivers); i++)
 			if (drivers[i].id == id) {
+				if (drivers[i].virtual)
+					snprintf(out->emulator, sizeof out->emulator, "its driver is %s", drivers[i].name);
 				snprintf(out->driver_id, sizeof out->driver_id, "%s", drivers[i].name);
 				if (drivers[i].software)
 					snprintf(out->software, sizeof out->software, "driver %s",
@@ -293,6 +304,15 @@ static const struct question {
 	{"cmd gpu vkjson", vkjson_read},
 	{"cat /proc/sys/kernel/random/boot_id", boot_read},
 };
+
+bool
+phone_simulated(const struct section *s)
+{
+	static const char key[] = "[" SIMULATED "]: [";
+
+	return strcmp(s->kind, "run") == 0 && strstr(s->head, "getprop") != NULL &&
+		memmem(s->body, s->len, key, sizeof key - 1) != NULL;
+}
 
 const char *
 phone_question(size_t i)
@@ -479,6 +499,7 @@ phone_device_facts(const char *log, size_t len, const struct target *t,
 		snprintf(out->firmware, sizeof out->firmware, "%.63s", f->fingerprint);
 		out->software = f->software[0] != '\0';
 		out->emulator = f->emulator[0] != '\0';
+		out->simulated = f->simulated;
 		if (t != NULL)
 			snprintf(out->device_class, sizeof out->device_class, "%s/%s/%s", t->name,
 				out->slug, out->level);

@@ -30,6 +30,7 @@ struct phone_facts {
 	char emulator[160];     /* the sign that it is one, "" none */
 	char software[160];     /* the sign that its Vulkan is software, "" none */
 	bool gpu_known;
+	bool simulated;         /* a stand-in says that it is none (ro.verify.simulated) */
 };
 
 /* The last command of an argv on the phone: its text without the marker's echo.  False
@@ -38,6 +39,9 @@ bool phone_command(const struct section *s, char *serial, size_t serial_size, ch
 	size_t size);
 /* Output of a run on the phone and its exit code; false: the marker's line is not there. */
 bool phone_output(const struct section *s, const char **out, size_t *len, int *exit);
+
+/* The answer of a stand-in for a phone, which says so of itself. */
+bool phone_simulated(const struct section *s);
 
 /* The i-th command that every phone is asked; NULL past the end. */
 const char *phone_question(size_t i);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "common/agree.h"
 #include "common/phone.h"
 #include "common/plat.h"
 #include "common/str.h"
@@ -216,8 +217,11 @@ one_sign_makes_an_emulator(void **state)
 		{"[ro.hardware.egl]: [emulation]\n", true, false},
 		{"[ro.product.board]: [goldfish_arm64]\n", true, false},
 		{"[ro.build.fingerprint]: [google/sdk_gphone64_arm64/emulator64_arm64:14/U/1:userdebug/dev-keys]\n", true, false},
+		{"[ro.build.fingerprint]: [google/sdk_gphone64_x86_64/emu64x:14/U/1:userdebug/dev-keys]\n", true, false},
+		{"[ro.hardware.gralloc]: [ranchu]\n", true, false},
 		{"[ro.product.device]: [vsoc_arm64]\n", true, false},
 		{"[ro.hardware.vulkan]: [pastel]\n", false, true},
+		{"[ro.build.fingerprint]: [google/husky/husky:14/U/1:user/release-keys]\n", false, false},
 		{"[ro.product.name]: [husky]\n[ro.product.device]: [husky]\n", false, false},
 	};
 	static char log[8192], body[4096];
@@ -236,6 +240,59 @@ one_sign_makes_an_emulator(void **state)
 	}
 }
 
+/* Graphics alone give an emulator away, whatever its properties say. */
+static void
+graphics_of_another_machine_make_an_emulator(void **state)
+{
+	static const struct {
+		const char *name;
+		int type, driver;
+		bool emulator, software;
+	} rows[] = {
+		{"Adreno (TM) 740", 1, 8, false, false},
+		{"Android Emulator Vulkan (NVIDIA GeForce RTX 3090)", 3, 4, true, true},
+		{"Virtio-GPU Venus (NVIDIA GeForce RTX 3090)", 2, 22, true, false},
+		{"SwiftShader Device (Subzero)", 4, 10, false, true},
+	};
+	static char log[8192], body[4096];
+	struct phone_facts f;
+	size_t i, n;
+
+	(void)state;
+	for (i = 0; i < str_count(rows); i++) {
+		section_of("[ro.product.model]: [Pixel 8 Pro]\n" MARK " 0\n", "getprop", log, sizeof log);
+		n = strlen(log);
+		snprintf(body, sizeof body, "{\"devices\":[{\"properties\":{\"deviceName\":\"%s\",\"deviceType\":%d},"
+			"\"VK_KHR_driver_properties\":{\"driverPropertiesKHR\":{\"driverID\":%d}}}]}\n" MARK " 0\n",
+			rows[i].name, rows[i].type, rows[i].driver);
+		section_of(body, "cmd gpu vkjson", log + n, sizeof log - n);
+		assert_true(phone_facts_read(log, strlen(log), SERIAL, &f));
+		if ((f.emulator[0] != '\0') != rows[i].emulator || (f.software[0] != '\0') != rows[i].software)
+			fail_msg("%s: emulator \"%s\", software \"%s\"", rows[i].name, f.emulator, f.software);
+	}
+}
+
+static void
+stand_in_says_that_it_is_none(void **state)
+{
+	static char log[8192];
+	struct device_facts d;
+	size_t n;
+
+	(void)state;
+	n = (size_t)snprintf(log, sizeof log, B "facts {}\nserial=" SERIAL "\n" B "end {\"bytes\":%zu,\"dropped\":0}\n",
+		strlen("serial=" SERIAL "\n"));
+	section_of("[ro.product.model]: [Pixel 8]\n" MARK " 0\n", "getprop", log + n, sizeof log - n);
+	assert_false(agree_simulated(log, strlen(log)));
+	assert_true(phone_device_facts(log, strlen(log), target_find("android-arm64-vulkan"), &d));
+	assert_false(d.simulated);
+	section_of("[ro.product.model]: [Pixel 8]\n[ro.verify.simulated]: [stand-in]\n" MARK " 0\n", "getprop", log + n,
+		sizeof log - n);
+	assert_true(agree_simulated(log, strlen(log)));
+	assert_true(phone_device_facts(log, strlen(log), target_find("android-arm64-vulkan"), &d));
+	assert_true(d.simulated);
+}
+
 int
 main(void)
 {
@@ -246,6 +303,8 @@ main(void)
 		cmocka_unit_test(published_shapes_are_valid_but_bound_to_nothing),
 		cmocka_unit_test(exit_code_is_that_of_the_marker_and_none_without_it),
 		cmocka_unit_test(one_sign_makes_an_emulator),
+		cmocka_unit_test(graphics_of_another_machine_make_an_emulator),
+		cmocka_unit_test(stand_in_says_that_it_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
