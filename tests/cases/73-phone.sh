@@ -9,7 +9,8 @@ command -v adb >/dev/null || skip "adb is not installed"
 phone=$T/phone out=$T/out ndk=$T/ndk
 mkdir -p "$phone/bin" "$phone/data/local/tmp" "$out" "$ndk/build/cmake" \
 	"$ndk/toolchains/llvm/prebuilt/linux-x86_64/bin" "$ndk/shader-tools/linux-x86_64"
-echo 'cat "$PHONE_ROOT/getprop.txt"' >"$phone/bin/getprop"
+# a stand-in that says so, beside what was recorded
+echo 'cat "$PHONE_ROOT/getprop.txt"; echo "[ro.verify.simulated]: [stand-in]"' >"$phone/bin/getprop"
 echo 'cat "$PHONE_ROOT/vkjson.txt"' >"$phone/bin/cmd"
 echo 'cat "$PHONE_ROOT/verifier.json"; exit $(cat "$PHONE_ROOT/verifier.exit")' >"$phone/bin/vulkan-verify"
 touch "$ndk/build/cmake/android.toolchain.cmake"
@@ -24,24 +25,10 @@ cp "$bin/vulkan-verify" "$out/vulkan-verify"
 printf '\267' | dd of="$out/vulkan-verify" bs=1 seek=18 conv=notrunc 2>/dev/null
 cp "$root"/build/device/*.spv "$out/" 2>/dev/null || skip "no shaders: glslc or Vulkan's headers are missing"
 
-cat >"$T/getprop.good" <<'END'
-[ro.board.platform]: [kalama]
-[ro.build.fingerprint]: [Xiaomi/fuxi/fuxi:14/UKQ1.230804.001/V816:user/release-keys]
-[ro.build.version.release]: [14]
-[ro.hardware]: [qcom]
-[ro.hardware.egl]: [adreno]
-[ro.hardware.vulkan]: [adreno]
-[ro.product.cpu.abi]: [arm64-v8a]
-[ro.product.device]: [fuxi]
-[ro.product.manufacturer]: [Xiaomi]
-[ro.product.model]: [2211133C]
-[ro.verify.simulated]: [stand-in]
-END
-cat >"$phone/vkjson.txt" <<'END'
-{"devices":[{"properties":{"apiVersion":4206720,"deviceName":"Adreno (TM) 740","deviceType":1,"vendorID":20803},
-"VK_KHR_driver_properties":{"driverPropertiesKHR":{"driverID":8,"driverName":"Qualcomm","driverInfo":"Build: 0123abcdef"}}}]}
-END
-cp "$T/getprop.good" "$phone/getprop.txt"
+machines=$root/fixtures/machines
+# recorded MACHINE: the phone answers as that one did
+recorded() { cp "$machines/$1/getprop.txt" "$machines/$1/vkjson.txt" "$phone/"; }
+recorded adreno-phone
 kernels=$(tr -d '\n' <"$root/fixtures/suites/eliza-1.json" | sed 's/.*"fixtures": *\[\([^]]*\)\].*/\1/; s/[" ]//g')
 "$bin/vulkan-verify" --software --json --only "$kernels" 2>/dev/null |
 	sed 's/"software":\t*true/"software":false/; s/"name":\t*"llvmpipe[^"]*"/"name":"Adreno (TM) 740"/' >"$phone/verifier.json"
@@ -76,16 +63,48 @@ phone_run 3
 equal "pass none" "$(outcome "$r" device)" "a phone is a device"
 equal "pass none" "$(outcome "$r" toolchain)" "the NDK is found"
 equal "pass none" "$(outcome "$r" fixtures)" "the checks ran on the phone"
-equal "android-arm64-vulkan/adreno-740/qualcomm-proprietary" "$(field "$r" device.class)" "class of the phone"
 equal "$serial" "$(field "$r" device.uuid)" "serial of the phone"
 ls "$phone/data/local/tmp/eliza-kernels/vulkan-verify" "$phone/data/local/tmp/eliza-kernels/turbo3.spv" \
 	"$phone/data/local/tmp/eliza-kernels/turbo3.json" >/dev/null || fail "files were pushed"
 
-# one sign is enough
-echo '[ro.hardware]: [ranchu]' >>"$phone/getprop.txt"
-sed -i '/\[ro.hardware\]: \[qcom\]/d' "$phone/getprop.txt"
+# Every phone and emulator that was recorded (rows of the lane android of expected.tsv).
+rows=0
+while IFS="$(printf '\t')" read -r name lane want reason class; do
+	[ "$lane" = android ] || continue
+	rows=$((rows + 1))
+	recorded "$name"
+	phone_run "$([ "$want" = pass ] && echo 7 || echo 3)" --only probe
+	equal "$want $reason" "$(outcome "$r" device)" "$name"
+	[ "$class" = - ] || equal "$class" "$(field "$r" device.class)" "class of $name"
+	equal 0 "$(field "$r" passRecordable)" "$name is not recordable"
+	has "$r" "simulated: a recording played the machine"
+	equal 1 "$(field "$r" simulated)" "$name says that it is simulated"
+done <"$machines/expected.tsv"
+[ $rows -ge 3 ] || fail "only $rows phones were recorded"
+
+# One sign is enough: each property of the emulator on a phone that is none otherwise, and its
+# graphics.  What real phones say too is no sign.
+signs=0
+while IFS= read -r line; do
+	key=${line%%]*}]
+	case $key in '[ro.build.version.release]' | '[ro.product.cpu.abi]' | '[ro.product.manufacturer]') continue ;; esac
+	signs=$((signs + 1))
+	recorded adreno-phone
+	grep -vF "$key:" "$machines/adreno-phone/getprop.txt" >"$phone/getprop.txt"
+	echo "$line" >>"$phone/getprop.txt"
+	phone_run 3 --only probe
+	equal "blocked emulator" "$(outcome "$r" device)" "a phone with $line"
+	key=${key#?}
+	has "$T/run$n.out" "is an emulator: ${key%?} is "
+done <"$machines/android-emulator/getprop.txt"
+[ $signs -ge 10 ] || fail "the emulator has $signs signs"
+recorded adreno-phone
+cp "$machines/android-emulator/vkjson.txt" "$phone/vkjson.txt"
 phone_run 3 --only probe
-equal "blocked emulator" "$(outcome "$r" device)" "an emulator is refused"
+equal "blocked emulator" "$(outcome "$r" device)" "a phone with the graphics of an emulator"
+has "$T/run$n.out" "its GPU is Android Emulator"
+recorded adreno-phone
+echo '[ro.kernel.qemu]: [1]' >>"$phone/getprop.txt"
 # let through to be looked at, it is named, and what is seen of it is never recorded
 ELIZA_ALLOW_SOFTWARE_VULKAN=1 phone_run 3 --only probe
 equal "blocked emulator" "$(outcome "$r" device)" "software that is allowed is no emulator that is"
@@ -93,7 +112,7 @@ ELIZA_ALLOW_ANDROID_EMULATOR_VULKAN=1 phone_run 7 --only probe
 equal "pass none" "$(outcome "$r" device)" "an emulator that is allowed"
 equal "1 0" "$(field "$r" device.emulator) $(field "$r" passRecordable)" "an emulator that is allowed"
 has "$r" "an emulator, not a phone"
-cp "$T/getprop.good" "$phone/getprop.txt"
+recorded adreno-phone
 
 echo 1 >"$phone/verifier.exit"
 phone_run 1 --only fixtures
