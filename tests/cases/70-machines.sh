@@ -19,8 +19,11 @@ variables() {
 rows=0
 while IFS="$(printf '\t')" read -r name lane outcome reason class; do
 	case $name in '' | \#*) continue ;; esac
+	[ "$lane" != android ] || continue # by 73-phone, through adb
 	rows=$((rows + 1))
-	if [ ! -f "$bin/machine/libvulkan.so.1" ] && [ "$lane" = vulkan ]; then continue; fi
+	if [ ! -f "$bin/machine/libvulkan.so.1" ]; then
+		case $lane in vulkan | windows-vulkan) continue ;; esac
+	fi
 	r=$T/$name-$lane.json
 	# shellcheck disable=SC2046
 	play "$name" $(variables "$name") timeout 120 "$bin/verify-agent" run "$lane" --only probe --state "$T/state" \
@@ -64,7 +67,14 @@ delegate "$T/gh200-gh200.json" "$T/gh200-gh200.cuda.json"
 play gh200 GH200_DELEGATE_REPORT="$T/second.report" timeout 120 "$bin/verify-agent" run gh200 --only probe --state "$T/state" \
 	--log-dir "$T/delegate" --report "$T/first.report" >"$T/delegate.out" 2>&1
 delegate "$T/first.report" "$T/second.report"
-[ $rows -ge 30 ] || fail "only $rows machines were played"
+# A tool that can not be asked is no witness against the driver, and is said to be none.
+has "$T/vulkaninfo-too-old-vulkan/linux-x64-vulkan-device.log" "toolchain_too_old: vulkaninfo is too old"
+has "$T/moltenvk-mac-vulkan.out" "wrong_host: the vulkan lane has no target for Darwin"
+has "$T/moltenvk-linux-lie-vulkan.out" "MoltenVK, which is no native Vulkan"
+play windows-arm64 "$bin/verify-agent" run windows-arm64-cuda --only probe --state "$T/state" >"$T/out" 2>"$T/err"
+status 2 $? "CUDA for Windows on Arm"
+has "$T/err" "cuda_not_declared_for_target" "windows-vulkan"
+[ $rows -ge 60 ] || fail "only $rows machines were played"
 # a folder without a row would be played by nobody
 for m in "$machines"/*/; do
 	m=${m%/}

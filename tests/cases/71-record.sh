@@ -31,6 +31,7 @@ ids() {
 rows=0
 while IFS="$(printf '\t')" read -r name lane outcome reason class; do
 	case $name in '' | \#*) continue ;; esac
+	[ "$lane" != android ] || continue
 	# some of each kind are enough for a recording; all of them are played by 70-machines
 	case $name in
 	h200 | h200-x2 | h200-mig | gh200 | a100-mig-r450 | a100-mig-no-instance | driver-mismatch | fabric-manager | gpu-lost | \

@@ -8,7 +8,8 @@
  * The first row whose program is ours and all of whose words stand among our arguments in
  * that order is printed.  The file's path is relative to the machine's folder.  Edits, "-" for
  * none, are FROM=>TO, with | between them, made in every line; the row's file is then
- * another's recording and the first line says what was put in.
+ * another's recording and the first line says what was put in.  A stream "stdout-crlf" or
+ * "stderr-crlf" ends its lines as on Windows.
  *
  * Instead of an exit code, for what comes after all of it: sigN (it dies of that signal), hang
  * (it never ends), flood (24 MB more).
@@ -85,7 +86,7 @@ edits_read(char *text, struct edit v[EDITS])
 
 /* At each place the first edit that fits; what was put in is not edited again. */
 static void
-line_put(const char *p, const struct edit *v, int n, FILE *to)
+line_put(const char *p, const struct edit *v, int n, const char *end, FILE *to)
 {
 	size_t k;
 	int i;
@@ -97,7 +98,10 @@ line_put(const char *p, const struct edit *v, int n, FILE *to)
 			fputs(v[i].to, to);
 			k = strlen(v[i].from);
 		} else {
-			fputc(*p, to);
+			if (*p == '\n')
+				fputs(end, to);
+			else
+				fputc(*p, to);
 			k = 1;
 		}
 		p += k;
@@ -133,7 +137,8 @@ answer(const char *dir, char *row[COLUMNS])
 	static char line[LINE];
 	struct edit edits[EDITS];
 	char path[4096];
-	FILE *f, *to = strcmp(row[4], "stderr") == 0 ? stderr : stdout;
+	const char *line_end = strstr(row[4], "-crlf") != NULL ? "\r\n" : "\n";
+	FILE *f, *to = strncmp(row[4], "stderr", 6) == 0 ? stderr : stdout;
 	int n, i;
 
 	if ((n = edits_read(row[5], edits)) < 0 ||
@@ -145,9 +150,9 @@ answer(const char *dir, char *row[COLUMNS])
 	fprintf(to, "simulated engine: what follows was recorded, %s", row[2]);
 	for (i = 0; i < n; i++)
 		fprintf(to, "%s\"%s\" for \"%s\"", i ? ", " : ", and has ", edits[i].to, edits[i].from);
-	fputc('\n', to);
+	fputs(line_end, to);
 	while (fgets(line, sizeof line, f) != NULL)
-		line_put(line, edits, n, to);
+		line_put(line, edits, n, line_end, to);
 	fclose(f);
 	return end(row[3], to);
 }
