@@ -4,7 +4,7 @@
 # lists of gates, and rows of a machine and its engine, are split on purpose
 # shellcheck disable=SC2086
 [ -f "$bin/machine/libamdhip64.so" ] || skip "the stand-in libraries are not built: make machines"
-for tool in cmake ninja cc c++ git; do
+for tool in cmake ninja cc c++ git iconv; do
 	command -v $tool >/dev/null || skip "no $tool"
 done
 machines=$root/fixtures/machines
@@ -118,6 +118,69 @@ if lane gh200 gh200 llama.cpp; then
 		gates "fail artifact_wrong_machine" build
 		gates "blocked depends_on" op-parity graph-smoke/f16
 	fi
+fi
+
+# Windows: up to the build, which makes programs for this host and says so.
+for row in "windows-rtx windows-cuda windows-x64-cuda" "windows-rtx windows-vulkan windows-x64-vulkan" \
+	"windows-rtx windows-cpu windows-x64-cpu" "windows-arm64 windows-vulkan windows-arm64-vulkan"; do
+	lane_name=${row#* } target=${row##* }
+	lane_name=${lane_name% *}
+	case $lane_name in
+	windows-vulkan) [ -f "$bin/machine/libvulkan.so.1" ] || { echo "    skipped: ${row%% *} through Vulkan"; continue; } ;;
+	esac
+	lane ${row%% *} $lane_name llama.cpp || continue
+	status 1 "$code" "$name"
+	gates "pass none" host device toolchain model source
+	gates "fail artifact_wrong_machine" build
+	gates "blocked depends_on" graph-smoke/f16 graph-smoke/q8_0
+	equal "$target" "$(field "$r" target)" "$name: target"
+	has "${r%.json}.out" "llama-completion is an ELF file for" "$target needs programs of Windows" "run this lane on a Windows host"
+done
+# What an engine prints there, with the line ends of Windows and as PowerShell's > writes it,
+# judged offline.
+mkdir -p "$T/windows"
+for program in llama-completion test-backend-ops; do
+	"${CC:-cc}" -D_GNU_SOURCE -o "$T/windows/$program" "$root/tests/fake/engine/answer.c" || fail "the stand-in engine compiles"
+done
+# forms FILE: its other form beside it; bytes that are no UTF-8 are left away
+forms() { { printf '\377\376'; iconv -c -f UTF-8 -t UTF-16LE "$1"; } >"$1.utf16"; }
+while read -r machine engine lane_name type outcome words; do
+	log=$T/windows/$machine-$lane_name-$type.log
+	VERIFY_MACHINE=$machines/$machine VERIFY_ENGINE=$engine "$T/windows/llama-completion" --cache-type-k "$type" 2>"$log" ||
+		fail "$machine: the engine with $type"
+	has "$log" "$(printf '\r')" "simulated engine"
+	forms "$log"
+	for form in "$log" "$log.utf16"; do
+		controller appraise -l "$lane_name" -s llama.cpp -t "$type" --json "$form" >"$T/out" 2>"$T/err"
+		equal "$outcome" "$(field "$T/out" outcome)" "${form##*/}"
+		has "$T/out" "$words"
+		lacks "$T/out" '\r'
+	done
+done <<'END'
+windows-rtx engine windows-cuda q8_0 pass CUDA0
+windows-rtx engine windows-cuda f16 pass CUDA0
+windows-rtx engine windows-cpu q8_0 fail kv_not_on_device
+windows-rtx engine windows-vulkan q8_0 fail kv_not_on_device
+windows-rtx engine-vulkan windows-vulkan q5_1 pass Vulkan0
+windows-rtx engine-vulkan windows-cuda q5_1 fail kv_not_on_device
+windows-arm64 engine windows-vulkan q4_0 pass Vulkan0
+END
+for row in "windows-rtx engine CUDA0" "windows-arm64 engine Vulkan0"; do
+	machine=${row%% *} op=$T/windows/${row%% *}-ops.txt
+	VERIFY_MACHINE=$machines/$machine VERIFY_ENGINE=engine "$T/windows/test-backend-ops" test -o SET_ROWS -b ${row##* } >"$op"
+	forms "$op"
+	for form in "$op" "$op.utf16"; do
+		agent parse test-backend-ops "$form" >"$T/out" 2>"$T/err"
+		status 0 $? "${form##*/}"
+		has "$T/out" "${row##* }"
+		lacks "$T/out" '\r'
+	done
+done
+# The same bytes through a whole lane: the same card under WSL, where programs of Windows run too.
+if [ "$host" = x86_64 ] && lane wsl-rtx cuda llama.cpp VERIFY_ENGINE=../windows-rtx/engine; then
+	gates "pass none" $before fixtures op-parity $stock
+	smokes CUDA0
+	grep -q "$(printf '\r')" "${r%.json}/linux-x64-cuda-op-parity.log" || fail "$name: no line ends of Windows"
 fi
 
 # The whole simulated run through the daemon: judged again by the controller, refused by the
