@@ -75,6 +75,22 @@ play windows-arm64 "$bin/verify-agent" run windows-arm64-cuda --only probe --sta
 status 2 $? "CUDA for Windows on Arm"
 has "$T/err" "cuda_not_declared_for_target" "windows-vulkan"
 [ $rows -ge 60 ] || fail "only $rows machines were played"
+# Each refusal that was collected is a machine's answer: a text that its parser takes for none.
+refusals=0
+while IFS="$(printf '\t')" read -r file exit _; do
+	case $file in
+	# noise beside a list; the columns of busy-other-tenant are fewer than the agent asks for
+	vulkaninfo-summary/llvmpipe-only.stderr.txt | nvidia-smi-query/busy-other-tenant.txt) continue ;;
+	nvidia-smi-L/* | nvidia-smi-query/* | rocminfo/* | vulkaninfo-summary/*) ;;
+	*) continue ;;
+	esac
+	agent parse "${file%%/*}" --exit "$exit" "$root/fixtures/probes/$file" >"$T/out" 2>&1 && continue
+	refusals=$((refusals + 1))
+	found=
+	for f in "$machines"/*/*.txt; do ! cmp -s "$f" "$root/fixtures/probes/$file" || found=$f; done
+	[ -n "$found" ] || fail "no machine answers as $file"
+done <"$root/fixtures/probes/index.tsv"
+[ $refusals -ge 15 ] || fail "only $refusals texts were refused"
 # a folder without a row would be played by nobody
 for m in "$machines"/*/; do
 	m=${m%/}
