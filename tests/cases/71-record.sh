@@ -36,7 +36,7 @@ while IFS="$(printf '\t')" read -r name lane outcome reason class; do
 	case $name in
 	h200 | h200-x2 | h200-mig | gh200 | a100-mig-r450 | a100-mig-no-instance | driver-mismatch | fabric-manager | gpu-lost | \
 	vgpu | mi300x-x8 | rx7900-igpu | kfd-permission | wsl-rx7900 | arc-llvmpipe | adreno-phone | llvmpipe-only | \
-	vulkan-no-driver | probes-disagree) ;;
+	vulkan-no-driver | probes-disagree | mig-in-container-denied | gb10 | vulkaninfo-too-old | moltenvk-linux-lie | mi210-xnack) ;;
 	*) continue ;;
 	esac
 	if [ ! -f "$bin/machine/libvulkan.so.1" ] && [ "$lane" = vulkan ]; then continue; fi
@@ -55,7 +55,7 @@ while IFS="$(printf '\t')" read -r name lane outcome reason class; do
 	got=$(verdict "$T/new/$name" "$lane")
 	equal "$outcome $reason $([ "$class" = - ] || echo "$class")" "$got" "$name recorded, lane $lane"
 done <"$machines/expected.tsv"
-[ $rows -ge 19 ] || fail "only $rows rows were recorded"
+[ $rows -ge 25 ] || fail "only $rows rows were recorded"
 # one id in three sources, and two cards that are two
 first=$(query "json_extract(j, '\$.devices[0].uuid')" "$T/new/h200-x2/nvml.json")
 second=$(query "json_extract(j, '\$.devices[1].uuid')" "$T/new/h200-x2/nvml.json")
