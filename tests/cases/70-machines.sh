@@ -69,7 +69,7 @@ play gh200 GH200_DELEGATE_REPORT="$T/second.report" timeout 120 "$bin/verify-age
 delegate "$T/first.report" "$T/second.report"
 # A tool that can not be asked is no witness against the driver, and is said to be none.
 has "$T/vulkaninfo-too-old-vulkan/linux-x64-vulkan-device.log" "toolchain_too_old: vulkaninfo is too old"
-has "$T/moltenvk-mac-vulkan.out" "wrong_host: the vulkan lane has no target for Darwin"
+has "$T/moltenvk-mac-vulkan.out" "wrong_host: the vulkan lane is for linux-x64-vulkan; this host is Darwin"
 has "$T/moltenvk-linux-lie-vulkan.out" "MoltenVK, which is no native Vulkan"
 play windows-arm64 "$bin/verify-agent" run windows-arm64-cuda --only probe --state "$T/state" >"$T/out" 2>"$T/err"
 status 2 $? "CUDA for Windows on Arm"
