@@ -224,7 +224,7 @@ gate_look(const struct work *w, const struct gate *g, struct transcript *t, stru
 {
 	char self[GATE_PATH];
 	const char *argv[] = {self, "probe", bound_probe(w->lane->api), "--device", w->device.uuid, NULL};
-	struct proc_spec spec = {.argv = argv, .timeout_ms = 30000};
+	struct proc_spec spec = {.argv = argv, .timeout_ms = 30000, .tick = work_tick};
 	struct proc_result r;
 
 	if (!bound_gate(w->lane, g->id))

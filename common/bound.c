@@ -67,7 +67,9 @@ differs(const char *a, const char *b, const char *what, struct judgement *out)
 static void
 look_ended(const struct section *s, struct tool_answer *a)
 {
-	if (s->timed_out) {
+	if (s->cancelled) {
+		a->reason = REASON_CANCELLED;
+	} else if (s->timed_out) {
 		a->reason = REASON_PROBE_TIMEOUT;
 		snprintf(a->detail, sizeof a->detail, "its driver did not answer in time");
 	} else if (s->signal != 0) {
@@ -84,7 +86,9 @@ state_changed(const struct tool_answer *a, const struct tool_answer *b, struct j
 {
 	const struct tool_device *x = &a->device[0], *y = &b->device[0];
 
-	if (b->reason == REASON_DEVICE_VANISHED || (b->reason == REASON_NO_DEVICE && a->count > 0))
+	if (a->reason == REASON_CANCELLED || b->reason == REASON_CANCELLED)
+		judgement_set(out, REASON_CANCELLED, "stopped while the device was looked at");
+	else if (b->reason == REASON_DEVICE_VANISHED || (b->reason == REASON_NO_DEVICE && a->count > 0))
 		judgement_set(out, REASON_DEVICE_VANISHED, "%.80s was there before and is not after", x->name);
 	else if (a->reason != REASON_NONE || b->reason != REASON_NONE)
 		judgement_set(out, REASON_DEVICE_CHANGED, "the device does not answer: %.160s",

@@ -20,7 +20,7 @@ struct bound {
 	char name[128], uuid[64], pci[32], driver[96], boot_id[40];
 	bool simulated;
 };
-/* REASON_NONE with *b, or device_changed, device_vanished in *out. */
+/* REASON_NONE with *b, or device_changed, device_vanished, cancelled in *out. */
 enum reason bound_judge(const char *log, size_t len, const struct lane *lane, struct bound *b,
 	struct judgement *out);
 

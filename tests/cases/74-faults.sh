@@ -103,6 +103,23 @@ if lane ninja-hangs 90 NO=1 -- --only build; then
 fi
 rm "$T/tools/ninja"
 
+# Whoever waits for such a driver may stop the run.
+(play VERIFY_FAULT=hang VERIFY_FAULT_WHEN="$T/drop/linux-x64-cuda-f16-f16.out" \
+	"$bin/verify-agent" run cuda --suite llama.cpp --source "$T/engine" --model "$MODEL" --state "$T/state" \
+	--only smoke --set cacheTypes=f16,q8_0 --log-dir "$T/drop" --report "$T/drop.json" >"$T/drop.out" 2>&1) &
+pid=$!
+name=drop r=$T/drop.json
+# two looks at the device: before the engine, and the one that hangs
+looks() { [ "$(grep -c '"probe","nvml"' "$T/drop/linux-x64-cuda-f16-f16.log")" -ge 2 ]; }
+wait_for 60 looks || fail "the engine was not run"
+kill -INT $pid
+_from=$(date +%s)
+wait $pid
+status 6 $? "a run that was stopped while the driver hung"
+[ $(($(date +%s) - _from)) -le 15 ] || fail "stopping took long"
+! left || fail "drop: something is left running"
+gate "incomplete cancelled" graph-smoke/f16
+
 # Whoever waits for an engine that never ends may stop the run.
 engine engine-hang llama-completion f16 hang
 (play VERIFY_ENGINE=engine-hang "$bin/verify-agent" run cuda --suite llama.cpp --source "$T/engine" --model "$MODEL" \

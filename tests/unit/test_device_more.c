@@ -692,6 +692,12 @@ look_without_an_end_is_no_answer(void **state)
 		if (strstr(j.detail, rows[i].says) == NULL)
 			fail_msg("\"%s\" does not say \"%s\"", j.detail, rows[i].says);
 	}
+	facts("");
+	look(BOOT, BEFORE);
+	ran("\"cuda-verify\"", "work", 0, 0, false);
+	add(MARK "run {\"argv\":[" LOOK "]}\n%s" MARK "end {\"exit\":-1,\"signal\":9,\"ms\":7,\"timedOut\":false,"
+		"\"cancelled\":true,\"bytes\":%zu,\"dropped\":0}\n", good, strlen(good));
+	assert_int_equal(bound(&b), REASON_CANCELLED);
 }
 
 static void
