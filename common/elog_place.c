@@ -75,25 +75,20 @@ attn_add(struct elog *l, const char *op, const char *tensor, const char *backend
 	at->line = line;
 }
 
+/* The names of the keys or the values in the cache, and of an older engine's writes. */
+static const struct cache_names {
+	const char *cache, *view;
+} keys = { "cache_k", "k_cache_view" }, values = { "cache_v", "v_cache_view" };
+
 /* A copy of the cache that is read is named "cache_k_l0 (view) (permuted) (copy)"; cut
  * to twenty letters, "cache_k_l17 (view) (" may be that or a write. */
 static bool
-is_kv_write(const char *op, const char *tensor)
+is_write(const char *op, const char *tensor, const struct cache_names *of)
 {
 	if (strcmp(op, "SET_ROWS") == 0)
-		return str_starts(tensor, "cache_k");
-	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "k_cache_view") ||
-		(str_starts(tensor, "cache_k") && strstr(tensor, "(p") == NULL && !str_ends(tensor, "(")));
-}
-
-/* The same of the values; a cut name counts as the write that it may be. */
-static bool
-is_v_write(const char *op, const char *tensor)
-{
-	if (strcmp(op, "SET_ROWS") == 0)
-		return str_starts(tensor, "cache_v");
-	return strcmp(op, "CPY") == 0 && (str_starts(tensor, "v_cache_view") ||
-		(str_starts(tensor, "cache_v") && strstr(tensor, "(p") == NULL && !str_ends(tensor, "(")));
+		return str_starts(tensor, of->cache);
+	return strcmp(op, "CPY") == 0 && (str_starts(tensor, of->view) ||
+		(str_starts(tensor, of->cache) && strstr(tensor, "(p") == NULL && !str_ends(tensor, "(")));
 }
 
 /* "kq-17" is kq of layer 17, "cache_k_l3 (view)" cache_k of layer 3. */
@@ -174,10 +169,10 @@ elog_node(struct elog *l, const char *op, const char *tensor, const char *backen
 		return;
 	attn_add(l, op, tensor, backend, line);
 	l->open_reads += attn_rules[i].reads;
-	l->open_writes += is_kv_write(op, tensor);
-	l->open_values += is_v_write(op, tensor);
+	l->open_writes += is_write(op, tensor, &keys);
+	l->open_values += is_write(op, tensor, &values);
 	l->attn_seen = l->attn_seen || (proves && attn_rules[i].reads);
-	l->kv_write_seen = l->kv_write_seen || (proves && is_kv_write(op, tensor));
+	l->kv_write_seen = l->kv_write_seen || (proves && is_write(op, tensor, &keys));
 }
 
 void

@@ -26,17 +26,23 @@ set_cause(struct parse *p)
 /* ---- devices ---- */
 
 static bool
-is_software(struct span name)
+names_one_of(struct span name, const char *const *words, size_t count)
 {
-	static const char *const names[] = {
-		"llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render",
-	};
 	size_t i;
 
-	for (i = 0; i < str_count(names); i++)
-		if (span_has_nocase(name, names[i]))
-			return true;
-	return false;
+	for (i = 0; i < count && !span_has_nocase(name, words[i]); i++)
+		;
+	return i < count;
+}
+
+static bool
+is_software(struct span name)
+{
+	static const char *const words[] = {
+		"llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render",
+	};
+
+	return names_one_of(name, words, str_count(words));
 }
 
 /* Reached through another interface, or from inside of a virtual machine: what is proven
@@ -44,15 +50,11 @@ is_software(struct span name)
 static bool
 is_layered(struct span name)
 {
-	static const char *const names[] = {
+	static const char *const words[] = {
 		"direct3d12", "virtio-gpu", "gfxstream", "moltenvk", "[zluda]",
 	};
-	size_t i;
 
-	for (i = 0; i < str_count(names); i++)
-		if (span_has_nocase(name, names[i]))
-			return true;
-	return false;
+	return names_one_of(name, words, str_count(words));
 }
 
 void

@@ -164,8 +164,7 @@ run_wrong(const struct run *r, const struct section *s, const char *glob, struct
 		judgement_set(out, REASON_UNKNOWN_TOOL_FORMAT, "the test of %s printed %llu bytes more than is kept",
 			r->op, (unsigned long long)s->dropped);
 		snprintf(out->hint, sizeof out->hint, "raise log_cap_bytes, or find what floods");
-	}
-	else if (b == NULL && r->a.backend_count > 0)
+	} else if (b == NULL && r->a.backend_count > 0)
 		judgement_set(out, REASON_BACKEND_NOT_PRESENT, "the engine has no backend %s: %s was not tested",
 			r->backend, r->op);
 	else if (b == NULL || r->a.reason == REASON_SUMMARY_MISSING || (!b->ended_ok && !b->ended_fail) ||

@@ -108,13 +108,20 @@ piece_read(FILE *f, const struct input *in, char *buf, size_t *n, struct err *e)
 }
 
 static int
+runs_open(struct appraisal *a, struct elog_stream **s, struct err *e)
+{
+	if (elog_open(&a->facts.elog, s, e))
+		return -1;
+	elog_each_run(*s, run_judge, a);
+	return 0;
+}
+
+static int
 raw_stream(FILE *f, const struct input *in, char *buf, size_t n, struct appraisal *a, struct err *e)
 {
 	struct elog_stream *s = NULL;
-	int rc = elog_open(&a->facts.elog, &s, e);
+	int rc = runs_open(a, &s, e);
 
-	if (rc == 0)
-		elog_each_run(s, run_judge, a);
 	for (; rc == 0 && n > 0; rc = piece_read(f, in, buf, &n, e))
 		elog_add(s, buf, n);
 	elog_close(s);
@@ -126,9 +133,8 @@ raw_whole(const struct input *in, struct appraisal *a, struct err *e)
 {
 	struct elog_stream *s = NULL;
 
-	if (elog_open(&a->facts.elog, &s, e))
+	if (runs_open(a, &s, e))
 		return -1;
-	elog_each_run(s, run_judge, a);
 	elog_add(s, in->text, in->len);
 	elog_close(s);
 	return 0;
