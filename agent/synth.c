@@ -312,5 +312,5 @@ synth_write(const char *path, const struct synth_params *p, struct err *e)
 	const struct synth_file f = { "llama", name, &n, dims, n.layers, metas, tensors, layer_tensors,
 		str_count(metas), str_count(tensors), str_count(layer_tensors) };
 
-	return (!p->force && synth_file_free(path, e)) || synth_file_write(&f, path, e) ? -1 : 0;
+	return (!p->force && synth_file_vacant(path, e)) || synth_file_write(&f, path, e) ? -1 : 0;
 }

@@ -270,7 +270,7 @@ file_build(const struct synth_file *f, struct buf *b, struct err *e)
 }
 
 int
-synth_file_free(const char *path, struct err *e)
+synth_file_vacant(const char *path, struct err *e)
 {
 	struct stat st;
 

@@ -51,7 +51,7 @@ int32_t synth_sign(uint64_t stream, uint64_t i);
 int32_t synth_walsh(unsigned index, unsigned dim);
 
 /* ERR_CONFLICT, with a hint to --force, where path exists. */
-CHECKED int synth_file_free(const char *path, struct err *e);
+CHECKED int synth_file_vacant(const char *path, struct err *e);
 
 /* Writes the file beside path and renames it.  ERR_NOMEM, ERR_IO. */
 CHECKED int synth_file_write(const struct synth_file *f, const char *path, struct err *e);

@@ -171,7 +171,7 @@ synth_write_mtp(const char *model, const char *drafter, bool force, struct err *
 		FILE_OF("gemma4-assistant", "synthetic drafter, half right", drafter),
 	};
 
-	if (!force && (synth_file_free(model, e) || synth_file_free(drafter, e)))
+	if (!force && (synth_file_vacant(model, e) || synth_file_vacant(drafter, e)))
 		return -1;
 	return synth_file_write(&files[0], model, e) || synth_file_write(&files[1], drafter, e) ? -1 : 0;
 }
