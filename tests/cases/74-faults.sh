@@ -103,35 +103,35 @@ if lane ninja-hangs 90 NO=1 -- --only build; then
 fi
 rm "$T/tools/ninja"
 
+# begin NAME NAME=VALUE...: a run of two families in the background
+begin() {
+	name=$1 r=$T/$1.json
+	shift
+	(play "$@" "$bin/verify-agent" run cuda --suite llama.cpp --source "$T/engine" --model "$MODEL" --state "$T/state" \
+		--only smoke --set cacheTypes=f16,q8_0 --log-dir "$T/$name" --report "$r" >"$T/$name.out" 2>&1) &
+	pid=$!
+}
+# stop SECONDS: within which the run ends by Ctrl-C, as one that was cancelled
+stop() {
+	kill -INT $pid
+	_from=$(date +%s)
+	wait $pid
+	status 6 $? "$name: a run that was stopped"
+	[ $(($(date +%s) - _from)) -le "$1" ] || fail "$name: stopping took long"
+	! left || fail "$name: something is left running"
+	gate "incomplete cancelled" graph-smoke/f16
+}
+
 # Whoever waits for such a driver may stop the run.
-(play VERIFY_FAULT=hang VERIFY_FAULT_WHEN="$T/drop/linux-x64-cuda-f16-f16.out" \
-	"$bin/verify-agent" run cuda --suite llama.cpp --source "$T/engine" --model "$MODEL" --state "$T/state" \
-	--only smoke --set cacheTypes=f16,q8_0 --log-dir "$T/drop" --report "$T/drop.json" >"$T/drop.out" 2>&1) &
-pid=$!
-name=drop r=$T/drop.json
+begin drop VERIFY_FAULT=hang VERIFY_FAULT_WHEN="$T/drop/linux-x64-cuda-f16-f16.out"
 # two looks at the device: before the engine, and the one that hangs
 looks() { [ "$(grep -c '"probe","nvml"' "$T/drop/linux-x64-cuda-f16-f16.log")" -ge 2 ]; }
 wait_for 60 looks || fail "the engine was not run"
-kill -INT $pid
-_from=$(date +%s)
-wait $pid
-status 6 $? "a run that was stopped while the driver hung"
-[ $(($(date +%s) - _from)) -le 15 ] || fail "stopping took long"
-! left || fail "drop: something is left running"
-gate "incomplete cancelled" graph-smoke/f16
+stop 15
 
 # Whoever waits for an engine that never ends may stop the run.
 engine engine-hang llama-completion f16 hang
-(play VERIFY_ENGINE=engine-hang "$bin/verify-agent" run cuda --suite llama.cpp --source "$T/engine" --model "$MODEL" \
-	--state "$T/state" --only smoke --set cacheTypes=f16,q8_0 --log-dir "$T/stop" --report "$T/stop.json" >"$T/stop.out" 2>&1) &
-pid=$!
-name=stop r=$T/stop.json
+begin stop VERIFY_ENGINE=engine-hang
 wait_for 60 test -e "$T/stop/linux-x64-cuda-f16-f16.out" || fail "the engine did not start"
-kill -INT $pid
-_from=$(date +%s)
-wait $pid
-status 6 $? "a run that was stopped"
-[ $(($(date +%s) - _from)) -le 20 ] || fail "stopping took long"
-! left || fail "stop: something is left running"
-gate "incomplete cancelled" graph-smoke/f16
+stop 20
 [ "$(outcome "$r" graph-smoke/q8_0)" != "pass none" ] || fail "a family after the stop passes"

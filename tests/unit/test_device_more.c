@@ -632,6 +632,15 @@ bound(struct bound *b)
 	"\",\"eccUncorrected\":" ecc ",\"xid\":" xid)
 #define BEFORE SEEN("580.65.06", "0000:1b:00.0", ONE, "2", "1")
 
+/* A gate's log up to its second look. */
+static void
+looked_and_ran(void)
+{
+	facts("");
+	look(BOOT, BEFORE);
+	ran("\"cuda-verify\"", "work", 0, 0, false);
+}
+
 static void
 device_of_a_gate_is_the_same_before_and_after(void **state)
 {
@@ -655,9 +664,7 @@ device_of_a_gate_is_the_same_before_and_after(void **state)
 
 	(void)state;
 	for (i = 0; i < str_count(rows); i++) {
-		facts("");
-		look(BOOT, BEFORE);
-		ran("\"cuda-verify\"", "work", 0, 0, false);
+		looked_and_ran();
 		look(rows[i].boot, rows[i].after);
 		if (bound(&b) != rows[i].wanted)
 			fail_msg("row %zu: %s: %s", i, reason_name(j.reason), j.detail);
@@ -683,18 +690,14 @@ look_without_an_end_is_no_answer(void **state)
 
 	(void)state;
 	for (i = 0; i < str_count(rows); i++) {
-		facts("");
-		look(BOOT, BEFORE);
-		ran("\"cuda-verify\"", "work", 0, 0, false);
+		looked_and_ran();
 		ran(LOOK, good, rows[i].signal ? -1 : 0, rows[i].signal, rows[i].timed_out);
 		assert_int_equal(bound(&b), REASON_DEVICE_CHANGED);
 		assert_int_equal(j.outcome, OUTCOME_INCOMPLETE);
 		if (strstr(j.detail, rows[i].says) == NULL)
 			fail_msg("\"%s\" does not say \"%s\"", j.detail, rows[i].says);
 	}
-	facts("");
-	look(BOOT, BEFORE);
-	ran("\"cuda-verify\"", "work", 0, 0, false);
+	looked_and_ran();
 	add(MARK "run {\"argv\":[" LOOK "]}\n%s" MARK "end {\"exit\":-1,\"signal\":9,\"ms\":7,\"timedOut\":false,"
 		"\"cancelled\":true,\"bytes\":%zu,\"dropped\":0}\n", good, strlen(good));
 	assert_int_equal(bound(&b), REASON_CANCELLED);
@@ -706,9 +709,7 @@ work_outside_of_both_looks_is_unbound(void **state)
 	struct bound b;
 
 	(void)state;
-	facts("");
-	look(BOOT, BEFORE);
-	ran("\"cuda-verify\"", "work", 0, 0, false);
+	looked_and_ran();
 	assert_int_equal(bound(&b), REASON_DEVICE_CHANGED);
 	facts("");
 	ran("\"cuda-verify\"", "work", 0, 0, false);
